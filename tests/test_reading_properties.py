@@ -11,7 +11,7 @@ from mercerless import KreinSVC
 from mercerless.cli import main
 from mercerless.commands import _common, inspect
 from mercerless.commands import predict as predict_command
-from mercerless.comparison import items
+from mercerless.comparison import items, predictions
 from mercerless.comparison.columns import DateFeatures, find_columns
 from mercerless.comparison.gaps import _complete, fill_gaps
 from mercerless.comparison.learners import SharedKreinSVC, SharedSpectrum
@@ -288,7 +288,7 @@ def test_the_confusion_matrix_has_given_classes_in_its_rows():
     predicted[:7] = 2  # ash taken for oak
     predicted[10:12] = 0
     held = items.Predicted(np.arange(60), codes, predicted)
-    page = items._confusion_section(held, SimpleNamespace(y=y))
+    page = predictions.confusion_section(held, SimpleNamespace(y=y), "")
     assert "hardest class is ash" in page and "7 of 10 are taken for oak" in page
     assert "30 %" in page and "90 %" in page
 

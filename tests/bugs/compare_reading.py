@@ -197,8 +197,8 @@ BUGS = [
     ),
     Bug(
         "read-confusion-transposed",
-        "np.add.at(counts, (held.target.astype(int), held.predicted.astype(int)), 1)",
-        "np.add.at(counts, (held.predicted.astype(int), held.target.astype(int)), 1)",
+        "np.add.at(counts, (target.astype(int), predicted.astype(int)), 1)",
+        "np.add.at(counts, (predicted.astype(int), target.astype(int)), 1)",
         f"{PROPERTIES} -k confusion",
     ),
     Bug(

@@ -1,15 +1,19 @@
-"""The items of a comparison: a map of them, what the recommended learner takes for what, and what looks odd."""
+"""The items of a comparison: a map of them, what looks odd about them, and the model card."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import poisson
 from sklearn.base import clone
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler
 
+from mercerless.comparison.drawing import svg
+from mercerless.comparison.page import Html, facts, fill, fill_each, join, paragraphs
 from mercerless.comparison.problem import Problem, take
 from mercerless.comparison.scoring import N_FOLDS
 from mercerless.comparison.words import duration, format_score, is_share, metric_words
@@ -33,17 +37,25 @@ from mercerless.spectra import implied_distances, symmetrize
 if TYPE_CHECKING:
     from mercerless.comparison.result import Comparison
 
-#: At most this many items are on the map and in the search for odd pairs.
-MAX_POINTS = 320
-_LISTED = 8
-_MOST_CLASSES = 12  # of a confusion matrix
-# rows and columns for which the scales of a table's columns are learned
-_FEWEST_FOR_SCALES = 40
-_MOST_FEATURES = 200
-# of the ten nearest, that a map by learned scales may keep less than one by the columns as they are
-_LESS_KEPT = 0.1
-_COLORS = 5
-_SIZE = 480
+
+@dataclass(frozen=True)
+class ItemLimits:
+    """How many items are shown, and when something about them is worth a word."""
+
+    points: int = 320  # items on the map and in the search for odd pairs
+    listed: int = 8  # odd items
+    classes: int = 12  # in legends and confusion matrices
+    colors: int = 5
+    size: float = 480.0  # of the map
+    rows_for_scales: int = 40  # below which no scales of columns are learned
+    features_for_scales: int = 200  # beyond which none are
+    less_kept: float = 0.1  # of the ten nearest, by which a map with learned scales may be worse
+    items_for_suspects: int = 20
+    suspect_level: float = 0.01  # how rarely chance may name as many suspects
+    suspect_ratio: float = 1.5  # how many times as many as by chance
+
+
+LIMITS = ItemLimits()
 # circle, square, triangle, diamond, cross: classes can be told apart without their colors
 _SHAPES = (
     "M{x:.1f} {y:.1f}m-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0 -7.2 0",
@@ -55,11 +67,16 @@ _SHAPES = (
 
 
 class Predicted(NamedTuple):
-    """Out-of-fold predictions of the recommended learner: items, targets and predictions (classes by number)."""
+    """Out-of-fold predictions of a learner: items, targets and predictions (classes by number)."""
 
     rows: NDArray
     target: NDArray
     predicted: NDArray
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a prediction for every item."""
+        return 0 < len(self.target) == len(self.rows)
 
 
 def predicted_items(comparison: "Comparison", name: str) -> Predicted:
@@ -73,8 +90,19 @@ def predicted_items(comparison: "Comparison", name: str) -> Predicted:
     return Predicted(rows, target, predicted)
 
 
+# ------------------------------------------------------------------------------------------------- suspects
+
+
 def find_suspects(comparison: "Comparison") -> Suspects | None:
     """Items whose label the better half of the learners (at most five) did not predict, calibrated out of fold."""
+    held_out = _joint_probabilities(comparison)
+    if held_out is None:
+        return None
+    return suspect_labels(held_out, np.unique(comparison.problem.y))
+
+
+def _joint_probabilities(comparison: "Comparison") -> OutOfFold | None:
+    """Calibrated shares of the better learners' predictions; None for too few items."""
     problem = comparison.problem
     classes = np.unique(problem.y)
     names = [name for name in comparison.names if name != "dummy"]
@@ -87,125 +115,174 @@ def find_suspects(comparison: "Comparison") -> Suspects | None:
                 comparison.results[name][split].predicted.astype(int),
             ] += 1.0
     seen = np.flatnonzero(votes.sum(axis=1) > 0.0)
-    if len(seen) < 20 or len(classes) < 2:
+    if len(seen) < LIMITS.items_for_suspects or len(classes) < 2:
         return None
     shares = (votes[seen] + 0.5 / len(classes)) / (votes[seen].sum(axis=1, keepdims=True) + 0.5)
     labels = np.searchsorted(classes, problem.y[seen])
     proba = cross_calibrate(np.log(shares), labels)
-    return suspect_labels(OutOfFold(seen, proba, labels), classes)
+    return OutOfFold(seen, proba, labels)
 
 
-def render_items(comparison: "Comparison") -> str:
-    """The sections on the items, for the report; nothing where predictions were not kept."""
-    problem = comparison.problem
-    held = predicted_items(comparison, comparison.recommended)
-    if len(held.target) == 0 or len(held.target) != len(held.rows):
-        return _map_section(problem, None, None)
-    if not problem.is_classification:
-        odd = suspect_numbers(OutOfFold(*held[:1], held.predicted, held.target))
-        marked = [int(item) for item in odd.items[:_LISTED]]
-        listed = [
-            (item, f"{given:.4g}", f"{guess:.4g}", f"{size:.1f} usual errors off")
-            for item, given, guess, size in zip(*(column[:_LISTED] for column in odd))
-        ]
-        told = "Their numbers are more than five usual errors away from what the recommended learner predicts."
-        odd_section = _odd_section(problem, listed, told)
-        return _map_section(problem, held, marked) + _scatter_section(held) + odd_section
-    suspects = comparison.suspects
-    listed = []
-    told = ""
-    marked = []
-    if suspects is not None and len(suspects.items):
-        marked = [int(item) for item in suspects.items[:_LISTED]]
-        listed = [
-            (item, given, guess, "below 0.1 %" if probability < 0.001 else _percent(probability, 1))
-            for item, given, guess, probability in zip(
-                *(column[:_LISTED] for column in suspects[:4])
-            )
-        ]
-        more = "" if len(suspects.items) <= _LISTED else f" The {_LISTED} most improbable:"
-        told = f"{suspects} Learners that had not seen these items call the given label improbable.{more}"
-    return (
-        _map_section(problem, held, marked)
-        + _confusion_section(held, problem)
-        + _odd_section(problem, listed, told)
+def suspicious_classes(held_out: OutOfFold, threshold: float) -> NDArray:
+    """Classes of which clearly more items look wrong than chance gives, by number.
+
+    If all labels were right, ``sum_i p_ic [p_ic <= t]`` items of class c would have a label of probability t at most:
+    of a rare class, for which most items are improbable, many. A class is suspicious if by a Poisson test it has more.
+    """
+    proba = held_out.prediction
+    n, n_classes = proba.shape
+    is_decided = proba.max(axis=1) > 0.5
+    right = proba[np.arange(n), held_out.target]
+    thresholds = [threshold, threshold / 4.0, threshold / 16.0]
+    level = LIMITS.suspect_level / (len(thresholds) * n_classes)
+    suspicious = np.zeros(n_classes, dtype=bool)
+    for limit in thresholds:
+        improbable = np.where((proba <= limit) & is_decided[:, None], proba, 0.0)
+        expected = improbable.sum(axis=0)
+        is_odd = is_decided & (right <= limit)
+        observed = np.bincount(held_out.target[is_odd], minlength=n_classes)
+        is_rare = poisson.sf(observed - 1, expected) < level
+        suspicious |= is_rare & (observed > LIMITS.suspect_ratio * expected)
+    return np.flatnonzero(suspicious)
+
+
+class OddItems(NamedTuple):
+    """Items to look at: their places, the cells of their rows, and sentences about them."""
+
+    items: list[int]
+    rows: list[dict[str, str]]
+    sentences: list[str]
+
+
+def odd_items(comparison: "Comparison", held: Predicted) -> OddItems:
+    """Items whose label or number does not fit to what learners say that have not seen it."""
+    if not held.is_kept:
+        return OddItems([], [], [])
+    if comparison.problem.is_classification:
+        return _odd_labels(comparison)
+    odd = suspect_numbers(OutOfFold(held.rows, held.predicted, held.target))
+    if not len(odd.items):
+        return OddItems([], [], [])
+    items = [int(item) for item in odd.items[: LIMITS.listed]]
+    rows = [
+        {"given": f"{given:.4g}", "guess": f"{guess:.4g}", "last": f"{size:.1f} usual errors off"}
+        for given, guess, size in zip(odd.given, odd.suggested, odd.size)
+    ]
+    count = "1 number is" if len(odd.items) == 1 else f"{len(odd.items)} numbers are"
+    sentence = (
+        f"{count} more than five usual errors away from what the recommended learner predicts."
     )
+    return OddItems(items, rows[: LIMITS.listed], [sentence])
+
+
+def _odd_labels(comparison: "Comparison") -> OddItems:
+    """Labels that look wrong, of classes in which more do than by chance."""
+    suspects = comparison.suspects
+    held_out = _joint_probabilities(comparison)
+    if suspects is None or held_out is None or not len(suspects.items):
+        return OddItems([], [], [])
+    classes = np.unique(comparison.problem.y)
+    suspicious = classes[suspicious_classes(held_out, suspects.threshold)]
+    chosen = np.flatnonzero(np.isin(suspects.given, suspicious))
+    by_chance = suspects.false_alarms * len(held_out.rows)
+    if not len(chosen):
+        count = (
+            "1 label looks" if len(suspects.items) == 1 else f"{len(suspects.items)} labels look"
+        )
+        sentence = (
+            f"No more labels look wrong than by chance ({count} so, {by_chance:.0f} by chance)."
+        )
+        return OddItems([], [], [sentence])
+    look = "1 label looks" if len(chosen) == 1 else f"{len(chosen)} labels look"
+    sentence = (
+        f"{look} wrong, clearly more of their classes than by chance: learners that had not seen "
+        "these items call the given label improbable."
+    )
+    if len(chosen) > LIMITS.listed:
+        sentence += f" The {LIMITS.listed} most improbable:"
+    chosen = chosen[: LIMITS.listed]
+    rows = [
+        {
+            "given": str(suspects.given[place]),
+            "guess": str(suspects.suggested[place]),
+            "last": _probability(float(suspects.probability[place])),
+        }
+        for place in chosen
+    ]
+    return OddItems([int(item) for item in suspects.items[chosen]], rows, [sentence])
+
+
+def _probability(share: float) -> str:
+    return "below 0.1 %" if share < 0.001 else percent(share, 1)
+
+
+# ------------------------------------------------------------------------------------------ the answer, the card
 
 
 def answer(comparison: "Comparison") -> str:
     """What to use and how good it will be, in one sentence."""
     best = comparison.table[0]
-    score = best["score"]
+    advice = f"Use {best['title']}"
+    if not comparison.is_decided:
+        advice = f"Not decided yet, best so far is {best['title']}"
+    return f"{advice}: on new items like these expect {expectation(comparison)}."
+
+
+def expectation(comparison: "Comparison") -> str:
+    """The score of the recommended learner, with its interval."""
+    best = comparison.table[0]
     low = best["low"]
     high = best["high"]
     if is_share(comparison.metric) or comparison.metric == "r2":  # no model is better than perfect
         low = max(low, 0.0) if is_share(comparison.metric) else low
         high = min(high, 1.0)
-    score, low, high = (format_score(comparison.metric, value) for value in (score, low, high))
-    expected = f"{metric_words(comparison.metric)} of {score} (95 % interval {low} to {high})"
-    advice = f"Use {best['title']}"
-    if not comparison.is_decided:
-        advice = f"Not decided yet, best so far is {best['title']}"
-    return f"{advice}: on new items like these expect {expected}."
+    score, low, high = (
+        format_score(comparison.metric, value) for value in (best["score"], low, high)
+    )
+    return f"{metric_words(comparison.metric)} of {score} (95 % interval {low} to {high})"
 
 
-def render_card(comparison: "Comparison") -> str:
+def card_section(comparison: "Comparison") -> Html:
     """The model card: what the recommended model is, what it learned from, how good it is and where it ends."""
     problem = comparison.problem
     best = comparison.table[0]
-    how = f"{len(comparison.splits)} splits of {N_FOLDS}-fold cross-validation, the search inside every training part"
-    facts = [
-        ("model", best["title"]),
-        (
-            "learned from",
-            f"{len(problem.y):,} items of {problem.name}, {problem.kind}, {problem.task}",
-        ),
-        (
-            "expected",
-            answer(comparison)
-            .split(": ", 1)[1]
-            .removeprefix("on new items like these expect ")
-            .rstrip("."),
-        ),
-        ("measured by", how),
-        (
-            "meant for",
-            "new items from where these came from; other items are judged without a word",
-        ),
-        (
-            "not known",
-            "how it treats people or groups, and what happens when the data change over time",
-        ),
-        (
-            "time and size",
-            f"{duration(best['fit_time'])} to fit, {format_bytes(best['size'])} saved",
-        ),
-    ]
+    unknown = "how it treats people or groups, and what happens when the data change over time"
     if problem.groups is None:
-        facts[-2] = (
-            facts[-2][0],
-            facts[-2][1] + "; items were taken to be independent of each other",
-        )
-    listed = "".join(f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in facts)
-    return f"<section><h2>Model card</h2><dl>{listed}</dl></section>"
+        unknown += "; items were taken to be independent of each other"
+    source = f"{len(problem.y):,} items of {problem.name}, {problem.kind}, {problem.task}"
+    how = (
+        f"{len(comparison.splits)} splits of {N_FOLDS}-fold cross-validation, the search inside "
+        "every training part"
+    )
+    cost = f"{duration(best['fit_time'])} to fit, {format_bytes(best['size'])} saved"
+    listed = [
+        ("model", best["title"]),
+        ("learned from", source),
+        ("expected", expectation(comparison)),
+        ("measured by", how),
+        ("meant for", "new items from where these came from; others are predicted without a word"),
+        ("not known", unknown),
+        ("time and size", cost),
+    ]
+    return fill("items.card", facts=facts(listed))
 
 
-def _percent(share: float, digits: int = 0) -> str:
+def percent(share: float, digits: int = 0) -> str:
+    """A share for people."""
     return f"{100.0 * share:.{digits}f} %"
 
 
 def item_names(problem: Problem) -> Sequence[str]:
     """What items are called: their names, or where they stand, counted from 1."""
-    return (
-        problem.ids if problem.ids is not None else [f"item {i + 1}" for i in range(len(problem.y))]
-    )
+    if problem.ids is not None:
+        return problem.ids
+    return [f"item {i + 1}" for i in range(len(problem.y))]
 
 
-def some_items(n: int, wanted: Sequence[int]) -> NDArray:
-    """At most 320 items, evenly spread, with those that are wanted."""
-    return np.union1d(
-        np.linspace(0, n - 1, min(n, MAX_POINTS)).round().astype(int), np.array(wanted, dtype=int)
-    )
+def some_items(n: int, requested: Sequence[int]) -> NDArray:
+    """At most 320 items, evenly spread, and those that are requested."""
+    spread = np.linspace(0, n - 1, min(n, LIMITS.points)).round().astype(int)
+    return np.union1d(spread, np.array(requested, dtype=int))
 
 
 def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> NDArray:
@@ -233,7 +310,7 @@ def _scaled_columns(X: Any, rows: NDArray, preprocessor: Any) -> tuple[NDArray, 
 def learned_distances(problem: Problem, rows: NDArray) -> NDArray | None:
     """Distances between some rows of a table by the scales that LAB's evidence finds; None for few rows or features."""
     kept, scaled = _scaled_columns(problem.X, rows, problem.preprocessor)
-    if len(kept) < _FEWEST_FOR_SCALES or not 2 <= scaled.shape[1] <= _MOST_FEATURES:
+    if len(kept) < LIMITS.rows_for_scales or not 2 <= scaled.shape[1] <= LIMITS.features_for_scales:
         return None
     y = problem.y[kept]
     Y = (
@@ -250,257 +327,180 @@ def learned_distances(problem: Problem, rows: NDArray) -> NDArray | None:
     )
 
 
-# ------------------------------------------------------------------------------------------------------- pictures
+# ----------------------------------------------------------------------------------------------------- the map
 
 
-def _map_section(problem: Problem, held: Predicted | None, marked: Sequence[int] | None) -> str:
-    rows = some_items(len(problem.y), marked or ())
+def map_section(comparison: "Comparison", held: Predicted, marked: Sequence[int]) -> Html:
+    """The section with the map of the items."""
+    problem = comparison.problem
+    rows = some_items(len(problem.y), marked)
     drawn = draw_map(distances_of(problem.X, problem.kind, rows, problem.preprocessor))
-    learned = False
+    is_learned = False
     if problem.kind == "table" and (D := learned_distances(problem, rows)) is not None:
         by_scales = draw_map(D)
-        learned = by_scales.kept > drawn.kept - _LESS_KEPT
-        drawn = by_scales if learned else drawn
+        is_learned = by_scales.kept > drawn.kept - LIMITS.less_kept
+        drawn = by_scales if is_learned else drawn
     guess = None
-    if held is not None:
+    if held.is_kept:
         guess = dict(zip(held.rows.tolist(), held.predicted.tolist()))
-    classify = problem.is_classification
-    svg = map_svg(
-        drawn, problem.y, item_names(problem), rows, classify, guess, marked or (), learned
+    items = MapItems(
+        rows, item_names(problem), problem.y, problem.is_classification, guess, marked, is_learned
     )
-    return f"<section><h2>The items</h2>\n{svg}</section>"
+    return fill("items.map-section", map=map_figure(drawn, items))
 
 
-def map_svg(
-    drawn: Map,
-    y: NDArray | None,
-    names: Sequence[str],
-    rows: NDArray,
-    classify: bool,
-    guess: dict | None,
-    marked: Sequence[int],
-    learned: bool = False,
-) -> str:
-    """The map as a figure: shapes and colors of classes, or shades of numbers; wrong and suspect items are ringed."""
+@dataclass(frozen=True)
+class MapItems:
+    """The items on a map: which, their names, targets, predictions, and those that are marked as odd."""
+
+    rows: NDArray
+    names: Sequence[str]
+    y: NDArray | None = None
+    classify: bool = False
+    guess: dict[int, float] | None = None
+    marked: Sequence[int] = ()
+    has_learned_scales: bool = False
+
+    @property
+    def classes(self) -> NDArray:
+        """The classes; none for numbers."""
+        if self.y is None or not self.classify:
+            return np.zeros(0)
+        return np.unique(self.y)
+
+    @property
+    def ranks(self) -> NDArray | None:
+        """The order of the items' numbers, from 0 to 1; None for classes."""
+        if self.y is None or self.classify:
+            return None
+        order = np.argsort(np.argsort(self.y[self.rows], kind="stable"))
+        return order / max(1, len(self.rows) - 1)
+
+    def title(self, item: int, classes: NDArray) -> str:
+        """What is said of an item that is pointed at."""
+        words = str(self.names[item])
+        if self.y is not None:
+            value = self.y[item]
+            is_number = self.y.dtype.kind == "f" and not len(classes)
+            words += f": {value:.4g}" if is_number else f": {value}"
+        if self.guess is not None and item in self.guess:
+            guess = self.guess[item]
+            words += (
+                f", predicted {classes[int(guess)]}" if len(classes) else f", predicted {guess:.4g}"
+            )
+        return words
+
+
+def map_figure(drawn: Map, items: MapItems) -> Html:
+    """The map: shapes and colors of classes, or shades of numbers; wrong and suspect items are ringed."""
     low = drawn.points.min(axis=0)
     high = drawn.points.max(axis=0)
     spread = float(np.max(high - low)) or 1.0
-    places = 16.0 + (_SIZE - 32.0) * (drawn.points - (low + high) / 2.0 + spread / 2.0) / spread
+    middle = (low + high) / 2.0
+    places = 16.0 + (LIMITS.size - 32.0) * (drawn.points - middle + spread / 2.0) / spread
     height = float(np.ptp(places[:, 1])) + 32.0
     places[:, 1] -= places[:, 1].min() - 16.0
-    classes = np.unique(y) if classify and y is not None else np.zeros(0)
-    ranks = (
-        None
-        if y is None or classify
-        else np.argsort(np.argsort(y[rows], kind="stable")) / max(1, len(rows) - 1)
-    )
+    classes = items.classes
+    ranks = items.ranks
     marks = []
-    wrong = False
-    for place, item in enumerate(rows.tolist()):
+    n_missed = 0
+    for place, item in enumerate(items.rows.tolist()):
         x, top = places[place]
-        code = int(np.searchsorted(classes, y[item])) if len(classes) and y is not None else 0
-        missed = (
-            bool(len(classes)) and guess is not None and item in guess and int(guess[item]) != code
-        )
-        wrong |= missed
-        style = f'fill="var(--c{code % _COLORS})"'
+        code = 0
+        is_missed = False
+        if items.y is not None and len(classes):
+            code = int(np.searchsorted(classes, items.y[item]))
+            is_missed = items.guess is not None and int(items.guess.get(item, code)) != code
+        n_missed += is_missed
+        style = f'fill="var(--c{code % LIMITS.colors})"'
         if ranks is not None:
-            style = f'fill="var(--c0)" fill-opacity="{0.12 + 0.88 * ranks[place]:.2f}" stroke="var(--c0)"'
-        title = _title(item, names, y, classes, guess)
-        ring = f'<circle class=miss cx="{x:.1f}" cy="{top:.1f}" r="6.5"/>' if missed else ""
-        if item in marked:
+            opacity = 0.12 + 0.88 * ranks[place]
+            style = f'fill="var(--c0)" fill-opacity="{opacity:.2f}" stroke="var(--c0)"'
+        ring = f'<circle class=miss cx="{x:.1f}" cy="{top:.1f}" r="6.5"/>' if is_missed else ""
+        if item in items.marked:
             ring += f'<circle class=odd cx="{x:.1f}" cy="{top:.1f}" r="9.5"/>'
         shape = _shape(code).format(x=x, y=top)
-        marks.append(f'<g><title>{escape(title)}</title><path d="{shape}" {style}/>{ring}</g>')
-    caption = _map_caption(
-        drawn, len(rows), None if y is None else len(y), wrong, bool(marked), learned
-    )
-    legend = _legend(classes, y is not None and not classify)
-    return (
-        f'<figure class=map>{legend}<svg viewBox="0 0 {_SIZE} {height:.0f}" role="img" '
-        f'aria-label="Map of {len(rows)} items; near ones are alike">{"".join(marks)}</svg>'
-        f"<figcaption>{caption}</figcaption></figure>"
+        title = escape(items.title(item, classes))
+        marks.append(f'<g><title>{title}</title><path d="{shape}" {style}/>{ring}</g>')
+    label = f"Map of {len(items.rows)} items; near ones are alike"
+    return fill(
+        "items.map",
+        legend=_legend(classes, ranks is not None),
+        picture=svg(LIMITS.size, round(height), label, "".join(marks)),
+        caption=_map_caption(drawn, items, n_missed),
     )
 
 
 def _shape(code: int) -> str:
     """The shape of a class: colors repeat after five, with other shapes."""
-    return _SHAPES[(code + code // _COLORS) % len(_SHAPES)]
+    return _SHAPES[(code + code // LIMITS.colors) % len(_SHAPES)]
 
 
-def _title(
-    item: int, names: Sequence[str], y: NDArray | None, classes: NDArray, guess: dict | None
-) -> str:
-    words = str(names[item])
-    if y is not None:
-        words += f": {y[item]:.4g}" if y.dtype.kind == "f" and not len(classes) else f": {y[item]}"
-    if guess is not None and item in guess:
-        value = classes[int(guess[item])] if len(classes) else f"{guess[item]:.4g}"
-        words += f", predicted {value}"
-    return words
-
-
-def _map_caption(
-    drawn: Map, n_drawn: int, n: int | None, wrong: bool, marked: bool, learned: bool
-) -> str:
-    how = (
-        "distances on it are the two largest directions of the distances between the items"
-        if drawn.method == "principal directions"
-        else "only who is near whom means something on it (t-SNE), not how far clusters are apart"
+def _map_caption(drawn: Map, items: MapItems, n_missed: int) -> str:
+    sentences = []
+    if items.y is not None and len(items.y) > len(items.rows):
+        sentences.append(f"{len(items.rows):,} of {len(items.y):,} items.")
+    how = "only who is near whom means something on it (t-SNE), not how far clusters are apart"
+    if drawn.method == "principal directions":
+        how = "distances on it are the two largest directions of the distances between the items"
+    sentences.append(
+        "Items that are alike are near each other: the map keeps "
+        f"{percent(drawn.kept)} of the ten nearest of everyone; {how}."
     )
-    kept = _percent(drawn.kept)
-    scales = (
-        " Columns count by how much they matter for the targets (LAB's learned scales)."
-        if learned
-        else ""
-    )
-    some = "" if n is None or n == n_drawn else f"{n_drawn:,} of {n:,} items. "
-    rings = (
-        " Thin rings: predicted wrongly by the recommended learner, out of fold." if wrong else ""
-    )
-    rings += " Thick rings: listed below as odd." if marked else ""
-    return (
-        f"{some}Items that are alike are near each other: the map keeps {kept} of the ten nearest "
-        f"of everyone; {how}. "
-        f"Point at an item for its name.{scales}{rings}"
-    )
-
-
-def _legend(classes: NDArray, numbers: bool) -> str:
-    if numbers:
-        return "<p class=soft>Pale: small numbers; full: large ones.</p>"
-    if len(classes) < 2:
-        return ""
-    entries = "".join(
-        f'<li><svg viewBox="0 0 12 12" aria-hidden=true><path d="{_shape(i).format(x=6, y=6)}" '
-        f'fill="var(--c{i % _COLORS})"/></svg>{escape(str(label))}</li>'
-        for i, label in enumerate(classes[:_MOST_CLASSES])
-    )
-    more = (
-        f"<li>and {len(classes) - _MOST_CLASSES} more</li>" if len(classes) > _MOST_CLASSES else ""
-    )
-    return f'<ul class="legend shapes">{entries}{more}</ul>'
-
-
-def _confusion_section(held: Predicted, problem: Problem) -> str:
-    classes = np.unique(problem.y)
-    counts = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(counts, (held.target.astype(int), held.predicted.astype(int)), 1)
-    words = f"<p>{escape(hard_classes(counts, classes))}</p>"
-    if len(classes) > _MOST_CLASSES:
-        return f"<section><h2>What is taken for what</h2>\n{words}</section>"
-    totals = np.maximum(counts.sum(axis=1), 1)
-    head = "".join(f"<th scope=col>{escape(str(label))}</th>" for label in classes)
-    body = ""
-    for i, label in enumerate(classes):
-        shares = 100.0 * counts[i] / totals[i]
-        cells = "".join(
-            f'<td style="--share:{share:.0f}%"{" class=right" if i == j else ""}>{count or "&middot;"}</td>'
-            for j, (count, share) in enumerate(zip(counts[i], shares))
+    sentences.append("Point at an item for its name.")
+    if items.has_learned_scales:
+        sentences.append(
+            "Columns count by how much they matter for the targets (LAB's learned scales)."
         )
-        body += f"<tr><th scope=row>{escape(str(label))}</th>{cells}<td>{shares[i]:.0f} %</td></tr>"
-    return (
-        f"<section><h2>What is taken for what</h2>\n{words}\n<div class=scroll tabindex=0 "
-        "role=region "
-        'aria-label="Confusion matrix"><table class=confusion><thead><tr>'
-        f"<th scope=col>given &darr; predicted &rarr;</th>{head}<th "
-        "scope=col>right</th></tr></thead>"
-        f"<tbody>{body}</tbody></table></div>\n"
-        "<p class=soft>The recommended learner on items it had not seen; rows are the given "
-        "classes.</p></section>"
-    )
+    if n_missed:
+        sentences.append(
+            f"Thin rings: the {n_missed:,} of these that the recommended learner predicted wrongly "
+            "out of fold, in the first repeat."
+        )
+    if len(items.marked):
+        sentences.append("Thick rings: listed below as odd.")
+    return " ".join(sentences)
 
 
-def hard_classes(counts: NDArray, classes: NDArray) -> str:
-    """The class that is recognized least, and what it is taken for, in a sentence."""
-    totals = counts.sum(axis=1)
-    recall = np.where(totals > 0, np.diagonal(counts) / np.maximum(totals, 1), np.nan)
-    worst = int(np.nanargmin(recall))
-    if recall[worst] == 1.0:
-        return "Every item was recognized."
-    others = counts[worst].copy()
-    others[worst] = 0
-    rival = int(others.argmax())
-    even = np.nanmax(recall) - recall[worst] < 0.05
-    begin = (
-        "No class is much harder than the others"
-        if even
-        else f"The hardest class is {classes[worst]}"
-    )
-    what = f"the worst, {classes[worst]}," if even else "its items"
-    taken = f"{others[rival]} of {totals[worst]} are taken for {classes[rival]}"
-    return f"{begin}: {_percent(recall[worst])} of {what} are recognized, and {taken}."
-
-
-def _scatter_section(held: Predicted) -> str:
-    kept = np.linspace(0, len(held.rows) - 1, min(len(held.rows), 600)).round().astype(int)
-    truth = held.target[kept].astype(float)
-    guess = held.predicted[kept].astype(float)
-    low = float(min(truth.min(), guess.min()))
-    high = float(max(truth.max(), guess.max()))
-    unit = (_SIZE - 60.0) / ((high - low) or 1.0)
-    left = 48.0
-    dots = "".join(
-        f'<circle cx="{left + (t - low) * unit:.1f}" cy="{_SIZE - 36 - (g - low) * unit:.1f}" r="3"/>'
-        for t, g in zip(truth, guess)
-    )
-    bottom = _SIZE - 36.0
-    right = left + (high - low) * unit
-    texts = (
-        f'<text x="{left}" y="{_SIZE - 18}">{low:.4g}</text>'
-        f'<text x="{right:.0f}" y="{_SIZE - 18}" text-anchor=end>{high:.4g}</text>'
-        f'<text x="{(left + right) / 2:.0f}" y="{_SIZE - 4}" text-anchor=middle>given</text>'
-        f'<text x="{left - 6}" y="{bottom:.0f}" text-anchor=end>{low:.4g}</text>'
-        f'<text x="{left - 6}" y="{bottom - (high - low) * unit + 8:.0f}" text-anchor=end>{high:.4g}</text>'
-    )
-    errors = np.abs(held.target - held.predicted)
-    half, most = np.quantile(errors, [0.5, 0.9])
-    return (
-        "<section><h2>Predicted and given</h2>\n"
-        f"<p>Half of the predictions are within {half:.3g} of the given number, nine of ten within "
-        f"{most:.3g}.</p>\n"
-        f'<figure class=map><svg viewBox="0 0 {_SIZE} {_SIZE}" role="img" aria-label="Predicted against given numbers">'
-        f'<path d="M{left} {bottom}L{right:.1f} {bottom - (right - left):.1f}" stroke="var(--soft)" fill="none" '
-        f'stroke-dasharray="4 4"/><g fill="var(--c0)" fill-opacity=".6">{dots}</g>{texts}</svg>'
-        "<figcaption>The recommended learner on items it had not seen; upwards what it predicted. "
-        "On the dashed line "
-        "both are equal.</figcaption></figure></section>"
-    )
+def _legend(classes: NDArray, has_numbers: bool) -> Html:
+    if has_numbers:
+        return fill("items.legend-numbers")
+    if len(classes) < 2:
+        return Html()
+    entries = []
+    for code, label in enumerate(classes[: LIMITS.classes]):
+        path = _shape(code).format(x=6, y=6)
+        color = f"var(--c{code % LIMITS.colors})"
+        shape = Html(
+            f'<svg viewBox="0 0 12 12" aria-hidden=true><path d="{path}" fill="{color}"/></svg>'
+        )
+        entries.append({"shape": shape, "label": label})
+    more = Html()
+    if len(classes) > LIMITS.classes:
+        more = fill("items.legend-more", count=len(classes) - LIMITS.classes)
+    return fill("items.legend", entries=fill_each("items.legend-entry", entries), more=more)
 
 
 # ---------------------------------------------------------------------------------------------------- what is odd
 
 
-def _odd_section(problem: Problem, listed: list[tuple], told: str) -> str:
+def odd_section(problem: Problem, odd: OddItems) -> Html:
+    """The section on what is worth a look; nothing if nothing is."""
     names = item_names(problem)
-    blocks = []
-    if listed:
+    blocks = [paragraphs(odd.sentences)]
+    if odd.rows:
         last = "probability of the given" if problem.is_classification else "distance"
-        head = "".join(
-            f"<th scope=col>{name}</th>" for name in ("item", "given", "looks like", last)
-        )
-        rows = "".join(
-            f"<tr><th scope=row>{escape(str(names[item]))}</th>"
-            + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
-            + "</tr>"
-            for item, *cells in listed
-        )
-        blocks.append(
-            f'<p>{escape(told)}</p><div class=scroll tabindex=0 role=region aria-label="Odd items"><table><thead><tr>'
-            f"{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-        )
-    copies = find_copies(
-        problem.X if problem.is_matrix else problem.numbered, precomputed=problem.is_matrix
-    )
+        named = [{"name": names[item], **row} for item, row in zip(odd.items, odd.rows)]
+        blocks.append(fill("items.odd-table", last=last, rows=fill_each("items.odd-row", named)))
+    sentences = []
     if problem.is_classification:
-        blocks += [f"<p>{escape(line)}</p>" for line in copy_sentences(copies, problem.y, names)]
-    blocks += [
-        f"<p>{escape(line)}</p>"
-        for line in odd_sentences(problem.X, problem.kind, names, problem.preprocessor)
-    ]
-    if not blocks:
-        return ""
-    return f"<section><h2>Worth a look</h2>\n{''.join(blocks)}</section>"
+        copied = problem.X if problem.is_matrix else problem.numbered
+        copies = find_copies(copied, precomputed=problem.is_matrix)
+        sentences += copy_sentences(copies, problem.y, names)
+    sentences += odd_sentences(problem.X, problem.kind, names, problem.preprocessor)
+    blocks.append(paragraphs(sentences))
+    content = join(blocks)
+    return fill("items.odd", content=content) if content else Html()
 
 
 def copy_sentences(copies: NDArray, labels: NDArray, names: Sequence[str]) -> list[str]:
@@ -545,7 +545,7 @@ def odd_sentences(X: Any, kind: str, names: Sequence[str], preprocessor: Any = N
 
 def _pairs(pairs: Sequence[OddPair], rows: NDArray, names: Sequence[str]) -> str:
     return "; ".join(
-        f"{names[rows[pair.first]]} and {names[rows[pair.second]]} (by {_percent(pair.amount, 1)} "
+        f"{names[rows[pair.first]]} and {names[rows[pair.second]]} (by {percent(pair.amount, 1)} "
         "of the largest entry"
         + ("" if pair.through is None else f", through {names[rows[pair.through]]}")
         + ")"

@@ -14,6 +14,7 @@ from mercerless.spectra import implied_distances
 
 _NEIGHBORS = 10
 _FEWEST = 12  # items; with fewer, neighborhoods say nothing
+_STEPS = 500  # of t-SNE; as many again keep no more neighbors
 
 
 class Map(NamedTuple):
@@ -41,7 +42,9 @@ def draw_map(D: NDArray) -> Map:
         start = 1e-4 * plain / (plain.std(axis=0).max() or 1.0)
         start = start + 1e-6 * np.random.RandomState(0).normal(size=start.shape)
         perplexity = min(30.0, (len(D) - 1) / 3.0)
-        tsne = TSNE(metric="precomputed", init=start, perplexity=perplexity, random_state=0)
+        tsne = TSNE(
+            metric="precomputed", init=start, perplexity=perplexity, max_iter=_STEPS, random_state=0
+        )
         # on a busy machine the threads of t-SNE wait for each other at every one of its steps
         with threadpool_limits(limits=1):
             maps["neighborhoods"] = tsne.fit_transform(np.maximum(D, 0.0)).astype(float)

@@ -1,0 +1,293 @@
+"""The data before any learning: types, gaps, distributions, copies, near-repeats, and what a matrix looks like."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.comparison.drawing import histogram_svg, shades_svg, shares_svg, spectrum_svg
+from mercerless.comparison.items import distances_of
+from mercerless.comparison.learners import MatrixSpectrum
+from mercerless.comparison.negative import negative_sentences
+from mercerless.comparison.page import Html, facts, fill, fill_each, join, paragraphs
+from mercerless.comparison.problem import Problem
+from mercerless.comparison.words import metric_words
+from mercerless.core.folds import find_copies
+from mercerless.inspection.maps import likeness_order
+from mercerless.spectra import as_similarities, symmetrize
+
+if TYPE_CHECKING:
+    from mercerless.comparison.result import Comparison
+
+
+@dataclass(frozen=True)
+class DataLimits:
+    """How much of the data the portrait shows, and what counts as a near-repeat."""
+
+    columns: int = 10  # of a table; the next are folded
+    most_columns: int = 200
+    bins: int = 16  # of a histogram
+    levels: int = 5  # of a column of words that are named
+    drawn: int = 320  # items of the ordered matrix
+    edges: int = 30  # lines between classes in it
+    repeats: int = 2000  # items among which near-repeats are looked for
+    beside: int = 2  # items at most so far apart in the file are beside each other
+    apart: int = 10  # items farther apart than this are not
+    nearer: float = 0.5  # of the distance to the nearest item apart
+    share: float = 0.2  # of items with such a neighbor that is worth a warning
+    fewest: int = 50  # items, below which nothing is said
+    fewest_columns: int = 3  # of a table: along one or two, sorted rows are near each other
+
+
+LIMITS = DataLimits()
+
+
+def data_section(comparison: "Comparison") -> Html:
+    """The section on the data."""
+    problem = comparison.problem
+    matrix = Html()
+    columns = Html()
+    if comparison.terms.spectrum is not None:
+        matrix = _matrix(comparison, comparison.terms.spectrum)
+    if not problem.is_matrix:
+        columns = _columns(problem)
+    guesses = Html()
+    if problem.guesses:
+        entries = fill_each("data.guess", (guess._asdict() for guess in problem.guesses))
+        guesses = fill("data.guesses", entries=entries)
+    return fill(
+        "data.section",
+        facts=facts(_facts(problem)),
+        warnings=fill_each("data.warning", ({"text": text} for text in near_repeats(problem))),
+        columns=columns,
+        matrix=matrix,
+        guesses=guesses,
+    )
+
+
+def _facts(problem: Problem) -> Iterator[tuple[str, Any]]:
+    yield "kind", problem.kind
+    yield "items", f"{len(problem.y):,}"
+    yield "task", problem.task
+    if problem.is_classification:
+        labels, counts = np.unique(problem.y, return_counts=True)
+        named = [f"{label} ({count:,})" for label, count in zip(labels[:12], counts[:12])]
+        yield "classes", ", ".join(named) + (" and more" if len(labels) > 12 else "")
+    else:
+        low, middle, high = np.percentile(problem.y, [0, 50, 100])
+        yield "target", f"from {low:.4g} to {high:.4g}, median {middle:.4g}"
+    if problem.is_matrix:
+        amount = problem.asymmetry
+        yield "symmetric", f"no, by up to {amount:.2g} of the largest entry" if amount else "yes"
+    yield "copies", _copies(problem)
+    if problem.groups is not None:
+        named = [guess.value for guess in problem.guesses if guess.what == "groups"]
+        count = f"{len(np.unique(problem.groups)):,}"
+        yield "groups", ", ".join([*named, count]) + ", never split between training and test"
+    if problem.y_test is not None:
+        count = f"{len(problem.y_test):,} items"
+        yield "given test set", f"{count}, scored once, no part in the recommendation"
+
+
+def _copies(problem: Problem) -> str:
+    """How many items are equal to an earlier one."""
+    items = problem.X if problem.is_matrix else problem.numbered
+    numbers = find_copies(items, precomputed=problem.is_matrix)
+    repeated = len(numbers) - len(np.unique(numbers))
+    if not repeated:
+        return "none: all items differ"
+    equal = "item is equal to another" if repeated == 1 else "items are equal to an earlier one"
+    return f"{repeated:,} {equal}; copies are kept together in the splits"
+
+
+# ------------------------------------------------------------------------------------------------ near-repeats
+
+
+def near_repeats(problem: Problem) -> list[str]:
+    """Warn if items beside each other in the file nearly repeat, so that random splits test what was learned.
+
+    An item nearly repeats if one beside it (at most two places away) is less than half as far from it as every item
+    more than ten places away. In files of no particular order this is so for almost no item. Copies do not count, for
+    splits keep them together; nor do pairs of one group.
+    """
+    n = len(problem.y)
+    n_columns = n if problem.is_matrix else problem.X.shape[1]
+    if n < LIMITS.fewest or n_columns < LIMITS.fewest_columns:
+        return []
+    rows = np.arange(min(n, LIMITS.repeats))
+    D = distances_of(problem.X, problem.kind, rows, problem.preprocessor)
+    place = np.abs(rows[:, None] - rows)
+    positive = np.where(D > 1e-9 * D.max(initial=0.0), D, np.inf)
+    beside = np.where((place > 0) & (place <= LIMITS.beside), positive, np.inf)
+    if problem.groups is not None:
+        groups = problem.groups[rows]
+        beside = np.where(groups[:, None] == groups, np.inf, beside)
+    apart = np.where(place > LIMITS.apart, positive, np.inf).min(axis=1)
+    share = float((beside.min(axis=1) < LIMITS.nearer * apart).mean())
+    if share < LIMITS.share:
+        return []
+    remedy = "name what they are cut from with --groups"
+    if problem.groups is not None:
+        remedy = "choose groups with --groups that hold them together"
+    return [
+        f"Items beside each other in the file nearly repeat: {100 * share:.0f} % have a neighbor "
+        "there that is less than half as far away as every item elsewhere, as windows of one "
+        "series or measurements of one subject have. Random splits then test on what was almost "
+        f"learned, and every score here is too good; {remedy}."
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------- columns
+
+
+def _columns(problem: Problem) -> Html:
+    """A row per column of the table, the target first."""
+    names = column_names(problem)
+    described = names[: LIMITS.most_columns]
+    rows = [_target_row(problem)]
+    for place, name in enumerate(described):
+        values = problem.X[name] if hasattr(problem.X, "iloc") else problem.X[:, place]
+        role = (problem.roles or {}).get(name, "number").split()[0]
+        rows.append(_column_row(name, role, values))
+    shown = rows[: LIMITS.columns + 1]
+    folded = rows[LIMITS.columns + 1 :]
+    rest = Html()
+    if folded:
+        words = f"{len(folded):,} more columns"
+        if len(names) > len(described):
+            words = f"The next {len(folded):,} of {len(names):,} columns"
+        rest = fill("data.more-columns", words=words, columns=_column_table(folded))
+    return join([_column_table(shown), rest])
+
+
+def _column_table(rows: list[dict[str, Any]]) -> Html:
+    return fill("data.columns", rows=fill_each("data.column", rows))
+
+
+def column_names(problem: Problem) -> list[str]:
+    """The columns' names, or where they stand."""
+    if hasattr(problem.X, "columns"):
+        return list(problem.X.columns)
+    n_columns = problem.X.shape[1]
+    names = list(problem.roles or ())
+    return names if len(names) == n_columns else [f"column {i + 1}" for i in range(n_columns)]
+
+
+def _target_row(problem: Problem) -> dict[str, Any]:
+    role = "category" if problem.is_classification else "number"
+    row = _column_row("target", role, problem.y)
+    return {**row, "role": "to predict", "state": Html(" class=best")}
+
+
+def _column_row(name: str, role: str, values: Any) -> dict[str, Any]:
+    """What the row of a column says."""
+    if hasattr(values, "isna"):
+        is_gap = values.isna().to_numpy()
+        values = values.to_numpy()
+    else:
+        is_gap = np.zeros(len(values), dtype=bool)
+    present = values[~is_gap]
+    if role == "number":
+        picture, words, distinct = _of_numbers(name, np.asarray(present, dtype=float))
+    else:
+        picture, words, distinct = _of_levels(name, np.asarray(present).astype(str))
+    share = 100.0 * float(is_gap.mean())
+    gaps = "" if share == 0.0 else "<1 %" if share < 1.0 else f"{share:.0f} %"
+    return {
+        "state": Html(),
+        "name": name,
+        "role": role,
+        "gaps": gaps,
+        "gaps_value": f"{share:.4f}",
+        "distinct": distinct,
+        "picture": picture,
+        "values": words,
+    }
+
+
+def _of_numbers(name: str, numbers: NDArray) -> tuple[Html, str, int]:
+    numbers = numbers[np.isfinite(numbers)]
+    if not len(numbers):
+        return Html(), "all missing", 0
+    low, middle, high = np.percentile(numbers, [0, 50, 100])
+    counts = np.histogram(numbers, bins=LIMITS.bins)[0]
+    picture = histogram_svg(counts, f"Histogram of {name}; heights are square roots of counts")
+    return picture, f"{low:.4g} to {high:.4g}, median {middle:.4g}", len(np.unique(numbers))
+
+
+def _of_levels(name: str, words: NDArray) -> tuple[Html, str, int]:
+    if not len(words):
+        return Html(), "all missing", 0
+    levels, counts = np.unique(words, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[: LIMITS.levels]
+    shares = counts[order] / len(words)
+    named = ", ".join(
+        f"{levels[place]} ({100 * share:.0f} %)" for place, share in zip(order, shares)
+    )
+    more = "" if len(levels) <= len(order) else f" and {len(levels) - len(order):,} more"
+    picture = shares_svg(shares, f"Shares of the most frequent values of {name}")
+    return picture, named + more, len(levels)
+
+
+# ------------------------------------------------------------------------------------------------- the matrix
+
+
+def _matrix(comparison: "Comparison", spectrum: MatrixSpectrum) -> Html:
+    measures = spectrum.indefiniteness
+    n_items = len(comparison.problem.y)
+    words = paragraphs(negative_sentences(measures, comparison.negative))
+    if comparison.negative is not None:
+        words = join([words, fill("data.ranked", metric=metric_words(comparison.metric))])
+    caption = {
+        "distance": "Distances become similarities \N{MINUS SIGN}d²/2, centered. ",
+        "dissimilarity": "Dissimilarities become similarities \N{MINUS SIGN}d/2, centered. ",
+    }.get(comparison.problem.kind, "")
+    if spectrum.n_items != n_items:
+        caption += f"Of {spectrum.n_items:,} of the {n_items:,} items: "
+    caption += (
+        f"{measures.n_positive} positive, {measures.n_negative} negative and {measures.n_zero} "
+        f"zero eigenvalues; the negative ones are {100 * measures.negative_mass:.1f} % of the sum "
+        "of sizes. Heights are square roots of sizes."
+    )
+    picture, ordered = _ordered_matrix(comparison.problem)
+    return fill(
+        "data.matrix",
+        words=words,
+        spectrum=spectrum_svg(spectrum.eigenvalues[::-1]),
+        caption=caption,
+        picture=picture,
+        ordered=ordered,
+    )
+
+
+def _ordered_matrix(problem: Problem) -> tuple[Html, str]:
+    """The matrix with its items ordered by class and likeness (or by target), thinned if it is large."""
+    X = symmetrize(problem.X) if problem.asymmetry else problem.X
+    kept = np.linspace(0, len(X) - 1, min(len(X), LIMITS.drawn)).round().astype(int)
+    y = problem.y[kept]
+    order = np.argsort(y, kind="stable")
+    edges = np.zeros(0, dtype=int)
+    by = "by target"
+    if problem.is_classification:
+        order = likeness_order(as_similarities(X[np.ix_(kept, kept)], problem.kind), y)
+        ordered = y[order]
+        edges = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+        by = "by class, and by likeness inside each"
+    if len(edges) > LIMITS.edges:
+        edges = edges[:0]
+    drawn = problem.X[np.ix_(kept[order], kept[order])]
+    between = drawn[~np.eye(len(drawn), dtype=bool)]
+    low, high = np.percentile(between, [1, 99])
+    shades = np.clip((drawn - low) / (high - low if high > low else 1.0), 0, 1)
+    if problem.small_is_like:
+        shades = 1.0 - shades
+    n = len(drawn)
+    label = f"The {problem.kind} matrix of {n} items ordered {by}; light is similar"
+    sampled = "" if n == len(X) else f"{n} of {len(X):,} items. "
+    caption = (
+        f"{sampled}Items ordered {by}; light is similar. Nine of ten entries are between "
+        f"{np.percentile(between, 5):.3g} and {np.percentile(between, 95):.3g}."
+    )
+    return shades_svg(shades, edges.tolist(), label), caption
