@@ -254,7 +254,10 @@ def _fit_command(comparison: "Comparison", command: str | None) -> str:
     for option in ("--metric", "--learners"):
         if option in about_data:
             about_data = about_data[: about_data.index(option)]
-    chosen = ["--metric", comparison.metric, "--learner", comparison.recommended]
+    name = comparison.recommended
+    if comparison.table[0]["form"] == "defaults":
+        name += "@defaults"
+    chosen = ["--metric", comparison.metric, "--learner", name]
     if comparison.recommended == VOTE:  # only a comparison makes it
         chosen = ["--metric", comparison.metric, "--learners", ",".join(comparison.specification)]
     return shlex.join(["mercerless", "fit", *about_data, *chosen])
