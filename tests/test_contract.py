@@ -24,6 +24,7 @@ CLASSES = [
     cls
     for cls in CLASSES
     if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "fit")
+    if cls is not mercerless.HitsClassifier  # takes sparse hits only: tests/test_hits.py
 ]
 NARROW = ("Similarity", "Krein", "LAB", "Table")
 STANDARD = {"n_features_in_", "feature_names_in_", "n_iter_"}  # as in all of scikit-learn

@@ -42,7 +42,7 @@ def model(data):
 
 
 def training(S, y):
-    return h.Training(h.HitRows(S), np.eye(y.max() + 1)[y], np.ones(len(y)))
+    return h.HitTraining(h.HitRows(S), np.eye(y.max() + 1)[y], np.ones(len(y)))
 
 
 def test_it_learns_and_is_calibrated(data, model):

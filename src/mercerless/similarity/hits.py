@@ -101,8 +101,8 @@ def log_shares(votes: NDArray, prior: NDArray, strength: float = THRESHOLDS.prio
     return np.log((votes + strength * prior) / total)
 
 
-class Training(NamedTuple):
-    """Training items of hits: their hits among each other, classes as one column each, and weights of mean one."""
+class HitTraining(NamedTuple):
+    """HitTraining items of hits: their hits among each other, classes as one column each, and weights of mean one."""
 
     hits: HitRows
     onehot: NDArray
@@ -119,13 +119,13 @@ class Training(NamedTuple):
         return self.ballots.sum(axis=0) / self.weight.sum()
 
 
-class Family(Protocol):
+class HitFamily(Protocol):
     """A family of classifiers on hits."""
 
     name: str
     n_settings: int
 
-    def fit(self, train: Training, random: np.random.RandomState) -> "Family":
+    def fit(self, train: HitTraining, random: np.random.RandomState) -> "HitFamily":
         """Learn from the training items."""
 
     def scores(self, new: HitRows) -> NDArray:
@@ -139,7 +139,7 @@ class Votes:
     settings = ((1, 0.0), (3, 1.0), (10, 1.0), (None, 1.0), (None, 4.0), (None, 12.0))
     n_settings = len(settings)
 
-    def fit(self, train: Training, random: np.random.RandomState) -> "Votes":
+    def fit(self, train: HitTraining, random: np.random.RandomState) -> "Votes":
         self.ballots = train.ballots
         self.prior = train.prior
         return self
@@ -160,7 +160,7 @@ class RidgeRows:
     penalties = (10.0, 1.0, 0.1)
     n_settings = len(penalties)
 
-    def fit(self, train: Training, random: np.random.RandomState) -> "RidgeRows":
+    def fit(self, train: HitTraining, random: np.random.RandomState) -> "RidgeRows":
         X = self._features(train.hits)
         self.mean = train.prior
         target = train.onehot - self.mean
@@ -229,7 +229,7 @@ class Propagation:
     settings = ((0.5, 8), (0.9, 25))  # how much comes from the hits, and steps
     n_settings = len(settings)
 
-    def fit(self, train: Training, random: np.random.RandomState) -> "Propagation":
+    def fit(self, train: HitTraining, random: np.random.RandomState) -> "Propagation":
         U = train.hits.relative
         graph = csr_array(U.maximum(U.T))
         graph = scale_rows(graph, graph.sum(axis=1))
@@ -254,7 +254,7 @@ class ClassFeatures:
     times ``(P P)_ii``, which is subtracted.
     """
 
-    def fit(self, train: Training) -> "ClassFeatures":
+    def fit(self, train: HitTraining) -> "ClassFeatures":
         P = train.hits.transitions
         self.ballots = train.ballots
         self.prior = train.prior
@@ -265,7 +265,7 @@ class ClassFeatures:
         self.forward_transitions = P
         return self
 
-    def of_training(self, train: Training) -> NDArray:
+    def of_training(self, train: HitTraining) -> NDArray:
         """Features (n, n_features, n_classes) of the training items, without their own labels."""
         P = train.hits.transitions
         back_by_forward = P.multiply(csr_array(self.forward_transitions.T)).sum(axis=1)
@@ -326,7 +326,7 @@ class TiedLogit:
     n_settings = 1
     penalty = 1.0
 
-    def fit(self, train: Training, random: np.random.RandomState) -> "TiedLogit":
+    def fit(self, train: HitTraining, random: np.random.RandomState) -> "TiedLogit":
         self.features = ClassFeatures().fit(train)
         Phi = self.features.of_training(train)
         rows = some_rows(train, random)
@@ -359,7 +359,7 @@ class SharesLogit:
     penalties: tuple[float, ...] = (30.0, 3.0)
     n_settings = 2
 
-    def fit(self, train: Training, random: np.random.RandomState) -> "SharesLogit":
+    def fit(self, train: HitTraining, random: np.random.RandomState) -> "SharesLogit":
         self.features = ClassFeatures().fit(train)
         self._learn_coordinates(train, random)
         F = self._columns(train.hits, self.features.of_training(train), train.weight)
@@ -385,7 +385,7 @@ class SharesLogit:
         scores[:, model.classes_] = logs
         return np.maximum(scores, -30.0)
 
-    def _learn_coordinates(self, train: Training, random: np.random.RandomState) -> None:
+    def _learn_coordinates(self, train: HitTraining, random: np.random.RandomState) -> None:
         """Coordinates of the sparse matrix, which this family does without."""
 
     def _coordinates(self, hits: HitRows) -> NDArray:
@@ -421,7 +421,7 @@ class JointLogit(SharesLogit):
     name = "shares and coordinates"
     penalties = (100.0, 30.0)
 
-    def _learn_coordinates(self, train: Training, random: np.random.RandomState) -> None:
+    def _learn_coordinates(self, train: HitTraining, random: np.random.RandomState) -> None:
         n_coordinates = max(1, min(THRESHOLDS.coordinates, train.hits.shape[1] // 8))
         column_sums = np.asarray(train.hits.relative.sum(axis=0)).ravel()
         self.column_scale = 1.0 / np.sqrt(1.0 + column_sums)
@@ -442,7 +442,7 @@ class JointLogit(SharesLogit):
         return Z / np.where(lengths > 0.0, lengths, 1.0)
 
 
-def some_rows(train: Training, random: np.random.RandomState) -> NDArray:
+def some_rows(train: HitTraining, random: np.random.RandomState) -> NDArray:
     """The rows that logistic regressions see: all, or a random part of many."""
     n = train.hits.shape[0]
     if n <= THRESHOLDS.logistic_rows:
@@ -450,9 +450,9 @@ def some_rows(train: Training, random: np.random.RandomState) -> NDArray:
     return np.sort(random.permutation(n)[: THRESHOLDS.logistic_rows])
 
 
-def default_families(n_items: int) -> list[Family]:
+def default_families(n_items: int) -> list[HitFamily]:
     """The families that compete; of few items only those with few coefficients."""
-    families: list[Family] = [Votes(), RidgeRows(), TiedLogit()]
+    families: list[HitFamily] = [Votes(), RidgeRows(), TiedLogit()]
     if n_items >= THRESHOLDS.few_items:
         families += [Propagation(), SharesLogit(), JointLogit()]
     return families
@@ -497,7 +497,7 @@ def average_settings(
 class HitStack(NamedTuple):
     """Families fitted on all hits, and their average."""
 
-    families: list[Family]
+    families: list[HitFamily]
     average: HitAverage
     held_out: NDArray  # the items that were judged
     out_of_fold: NDArray  # (n_held_out, n_classes), by calibration and weights of the other folds
@@ -527,7 +527,7 @@ def fit_hit_stack(
     fold_of = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
     blocks = []
     for train, test in splits:
-        rows = Training(HitRows(S[train][:, train]), onehot[train], weight[train])
+        rows = HitTraining(HitRows(S[train][:, train]), onehot[train], weight[train])
         families = [family.fit(rows, random) for family in default_families(len(onehot))]
         new = HitRows(S[test][:, train])
         blocks.append(np.concatenate([family.scores(new) for family in families]))
@@ -535,7 +535,7 @@ def fit_hit_stack(
     truth = onehot[held_out]
     average = average_settings(scores, truth, weight[held_out], family_of)
     out_of_fold = _cross_fitted(scores, truth, weight[held_out], family_of, fold_of, random)
-    everything = Training(HitRows(S), onehot, weight)
+    everything = HitTraining(HitRows(S), onehot, weight)
     fitted = [family.fit(everything, random) for family in default_families(len(onehot))]
     return HitStack(fitted, average, held_out, out_of_fold, family_of)
 
