@@ -138,7 +138,7 @@ def save_bad_files(folder):
     np.savez(folder / "pickled.npz", D=np.array([{"a": 1}], dtype=object), y=Y)
     (folder / "pickle.npy").write_bytes(pickle.dumps(D))
     (folder / "broken.parquet").write_bytes(b"PAR1 and nothing else")
-    (folder / "notes.docx").write_text("hello")
+    (folder / "notes.pdf").write_bytes(b"%PDF-1.7")
     np.savez(folder / "negative.npz", D=D - 1.0, y=Y)
     np.savez(folder / "complex.npz", D=D * 1j, y=Y)
     np.savez(folder / "bare.npz", D=D)
@@ -170,7 +170,7 @@ BAD = [
     (["pickled.npz"], "holds pickled Python objects, which are never loaded"),
     (["pickle.npy", "--labels", "y.txt"], "holds pickled Python objects, which are never loaded"),
     (["broken.parquet", "--labels", "y.txt"], "is not a readable parquet file"),
-    (["notes.docx", "--labels", "y.txt"], "its name must end in one of .npy, .npz, .csv"),
+    (["notes.pdf", "--labels", "y.txt"], "seems to be a PDF; save its table as .csv"),
     (["negative.npz", "--kind", "distance"], "they must not be negative"),
     (["complex.npz"], "holds complex numbers"),
     (

@@ -177,7 +177,7 @@ def test_an_npz_with_a_test_set(tmp_path):
             "Every class needs at least 5 items, but rare has 4 of the 40 items",
         ),
         (dict(X=D, y=np.full(40, 0.5), task="regression"), "All targets are equal"),
-        (dict(X=D, y=[np.nan, *X[1:, 0]]), "1 labels are NaN or infinite"),
+        (dict(X=D, y=[np.inf, *X[1:, 0]]), "1 labels are infinite"),
         (
             dict(X=np.where(np.indices((40, 40)).sum(axis=0) % 2, np.nan, D), y=Y),
             "50 % of the matrix is missing",

@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import re
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -17,6 +18,7 @@ from scipy.spatial.distance import squareform
 
 from mercerless.comparison import read_problem
 from mercerless.comparison.columns import coerce
+from mercerless.comparison.problem import make_problem
 from mercerless.comparison.tables import parse_table
 
 pd = pytest.importorskip("pandas")
@@ -90,6 +92,65 @@ def r_table(values, columns):
     return "\n".join(rows)
 
 
+def series_text(equal=True, dimensions=1):
+    """Time series as sktime writes them."""
+    rows = []
+    for i, row in enumerate(X):
+        values = list(row) if equal or i % 2 else [row[0], *(row[:2] + row[1:]) / 2, row[2]]
+        rows.append(":".join([",".join(map(str, values))] * dimensions + [Y[i]]))
+    head = "#comment\n@problemName t\n@timestamps false\n@univariate true\n"
+    return head + "@classLabel true left right\n@data\n" + "\n".join(rows)
+
+
+def arff_text():
+    rows = [f"{a},{b},{c},{y}" for (a, b, c), y in zip(X, Y)]
+    head = (
+        "% a comment\n@RELATION t\n@ATTRIBUTE a NUMERIC\n@attribute 'b' real\n@attribute c real\n"
+    )
+    return head + "@attribute target {left,right}\n\n@DATA\n" + "\n".join(rows)
+
+
+def hits(values, mark="\t"):
+    """Hits of a search: 12 columns, a worse second hit for every pair, none for unlike pairs."""
+    rows = []
+    for i in range(N):
+        for j in range(N):
+            if values[i, j] > 0.0:
+                for score in (values[i, j], values[i, j] / 2):
+                    rows.append([IDS[i], IDS[j], 90.0, 9, 1, 0, 1, 9, 1, 9, 1e-5, score])
+    return lines(rows, mark)
+
+
+def printed(values, names, width=7, digits=7):
+    """What R's print(dist) shows: a lower triangle in blocks of columns."""
+    blocks = []
+    for start in range(0, len(names) - 1, width):
+        columns = list(range(start, min(start + width, len(names) - 1)))
+        rows = [" " * 7 + " ".join(f"{names[j]:>9}" for j in columns)]
+        for i in range(1, len(names)):
+            cells = [f"{values[i, j]:9.{digits}f}" if j < i else " " * 9 for j in columns]
+            rows.append(f"{names[i]:7}" + " ".join(cells))
+        blocks.append("\n".join(rows))
+    return "\n".join(blocks)
+
+
+def graphml(values, labels=True, directed=False):
+    keys = '<key id="d0" for="node" attr.name="class"/><key id="d1" for="edge" attr.name="weight"/>'
+    nodes = "".join(
+        f'<node id="{item}"><data key="d0">{y}</data></node>' if labels else f'<node id="{item}"/>'
+        for item, y in zip(IDS, Y)
+    )
+    edges = "".join(
+        f'<edge source="{IDS[i]}" target="{IDS[j]}"><data key="d1">{values[i, j]}</data></edge>'
+        for i in range(N)
+        for j in range(N if directed else i)
+        if values[i, j]
+    )
+    kind = "directed" if directed else "undirected"
+    head = '<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+    return f'{head}{keys}<graph edgedefault="{kind}">{nodes}{edges}</graph></graphml>'
+
+
 def with_labels(content, labels):
     def write(folder, name):
         (folder / name).write_text(content)
@@ -111,6 +172,13 @@ WRAPPED = f"{N}\n" + "".join(
 )
 BY_ID = lines([("id", "label"), *((IDS[i], Y[i]) for i in SHUFFLED)])
 FASTA = "".join(f">{item} a protein\n{word[:4]}\n{word[4:]}\n" for item, word in zip(IDS, WORDS))
+MOLECULES = ["C" * (i % 7 + 1) + "(=O)N" + "c1ccccc1" * (i % 3) + "O" * (i // 7) for i in range(N)]
+NEIGHBORS = np.abs(np.subtract.outer(np.arange(N), np.arange(N))) == 1
+NEAR = np.where((S > 0.2) | NEIGHBORS, S, 0.0)  # and no hit for unlike pairs
+np.fill_diagonal(NEAR, NEAR[~np.eye(N, dtype=bool)].max())
+LINKED = (NEAR > 0).astype(float)
+RING = np.roll(np.eye(N), 1, axis=1) * 2.0 + np.eye(N) * 2.0
+R_LABELS = '"x"\n' + "".join(f'"{IDS[i]}" "{Y[i]}"\n' for i in SHUFFLED)
 FILE = {"labels": "y.txt"}
 COLUMN = {"labels": "target"}
 
@@ -186,6 +254,49 @@ TABLES = {
     "labels by id": (
         "t.csv",
         with_labels(TABLE.drop(columns="target").set_index(pd.Index(IDS)).to_csv(), BY_ID),
+        {"labels": "y.csv"},
+        X,
+    ),
+}
+TABLES |= {
+    "an ending nobody knows": ("t.results", text(CSV), COLUMN, X),
+    "no ending": ("t", text(CSV), COLUMN, X),
+    "parquet by another name": ("t.bin", frame("to_parquet"), COLUMN, X),
+    "gzip by another name": ("t.csv", raw(gzip.compress(CSV.encode())), COLUMN, X),
+    "JSON records": ("t.json", text(TABLE.to_json(orient="records")), COLUMN, X),
+    "JSON columns": ("t.json", text(TABLE.to_json()), COLUMN, X),
+    "JSON by rows": ("t.json", text(TABLE.to_json(orient="index")), COLUMN, X),
+    "JSON split": ("t.json", text(TABLE.to_json(orient="split")), COLUMN, X),
+    "JSON with schema": ("t.json", text(TABLE.to_json(orient="table")), COLUMN, X),
+    "JSON lines": ("t.jsonl", text(TABLE.to_json(orient="records", lines=True)), COLUMN, X),
+    "JSON lines by another name": (
+        "t.txt",
+        text(TABLE.to_json(orient="records", lines=True)),
+        COLUMN,
+        X,
+    ),
+    "ARFF": ("t.arff", text(arff_text()), {}, X),
+    "ARFF by another name": ("t.txt", text(arff_text()), COLUMN, X),
+    "time series": ("t.ts", text(series_text()), {}, X),
+    "time series by another name": ("t.txt", text(series_text()), {}, X),
+    "time series of two dimensions": (
+        "t.ts",
+        text(series_text(dimensions=2)),
+        {},
+        np.hstack([X, X]),
+    ),
+    "labels by R's write.table": (
+        "t.csv",
+        with_labels(TABLE.drop(columns="target").set_index(pd.Index(IDS)).to_csv(), R_LABELS),
+        {"labels": "y.csv"},
+        X,
+    ),
+    "labels by R's write.table, unquoted": (
+        "t.csv",
+        with_labels(
+            TABLE.drop(columns="target").set_index(pd.Index(IDS)).to_csv(),
+            R_LABELS.replace('"', ""),
+        ),
         {"labels": "y.csv"},
         X,
     ),
@@ -321,6 +432,55 @@ MATRICES = {
     ),
     "gzip": ("D.csv.gz", raw(gzip.compress(lines(D).encode())), FILE, D),
 }
+MATRICES |= {
+    "R's print(dist)": ("d.txt", text(printed(D, IDS)), FILE, D),
+    "R's print(dist), numbered": (
+        "d.out",
+        text(printed(D, [str(i + 1) for i in range(N)], width=5)),
+        FILE,
+        D,
+    ),
+    "JSON": ("D.json", text(str(D.tolist())), FILE, D),
+    "hits": ("h.m8", with_labels(hits(NEAR), BY_ID), {"labels": "y.csv"}, NEAR),
+    "hits by another name": ("h.txt", with_labels(hits(NEAR), BY_ID), {"labels": "y.csv"}, NEAR),
+    "hits with comments": (
+        "h.tsv",
+        with_labels("# BLASTP 2.12.0+\n" + hits(NEAR), BY_ID),
+        {"labels": "y.csv"},
+        NEAR,
+    ),
+    "GraphML": ("g.graphml", text(graphml(NEAR)), {}, NEAR),
+    "GraphML, directed": ("g.graphml", text(graphml(RING, directed=True)), {}, RING),
+    "GraphML with labels in a file": (
+        "g.xml",
+        with_labels(graphml(NEAR, labels=False), BY_ID),
+        {"labels": "y.csv"},
+        NEAR,
+    ),
+    "edges": (
+        "e.txt",
+        with_labels(lines([pair[:2] for pair in pairs(LINKED) if pair[2]], " "), BY_ID),
+        {"labels": "y.csv"},
+        LINKED,
+    ),
+    "edges of NetworkX": (
+        "e.edgelist",
+        with_labels(lines([(*pair[:2], "{}") for pair in pairs(LINKED) if pair[2]], " "), BY_ID),
+        {"labels": "y.csv"},
+        LINKED,
+    ),
+    "weighted edges of NetworkX": (
+        "e.edgelist",
+        with_labels(
+            lines(
+                [(*pair[:2], {"weight": float(pair[2])}) for pair in pairs(NEAR) if pair[2]], " "
+            ),
+            BY_ID,
+        ),
+        {"labels": "y.csv", "kind": "similarity"},
+        NEAR,
+    ),
+}
 STRINGS = {
     "lines": ("s.txt", text("\n".join(WORDS)), FILE),
     "FASTA": ("s.fasta", text(FASTA), FILE),
@@ -329,6 +489,28 @@ STRINGS = {
     "column": ("s.csv", text(lines([("word", "class"), *zip(WORDS, Y)])), {}),
     "column beside ids": ("s.csv", text(lines([("id", "word", "class"), *zip(IDS, WORDS, Y)])), {}),
     "tabs without header": ("s.tsv", text(lines(zip(WORDS, Y), "\t")), {}),
+    "lines by --format": ("s.log", text("\n".join(WORDS)), {**FILE, "format": "lines"}),
+}
+SMILES = {
+    "molecules": ("m.smi", text("\n".join(MOLECULES)), FILE),
+    "molecules and names": (
+        "m.smi",
+        with_labels(lines(zip(MOLECULES, IDS), " "), BY_ID),
+        {"labels": "y.csv"},
+    ),
+    "molecules, names and labels": ("m.smi", text(lines(zip(MOLECULES, IDS, Y), "\t")), {}),
+    "molecules and labels": ("m.smi", text(lines(zip(MOLECULES, Y), "\t")), {}),
+    "molecules with a header": (
+        "m.smi",
+        with_labels(lines([("smiles", "name"), *zip(MOLECULES, IDS)], " "), BY_ID),
+        {"labels": "y.csv"},
+    ),
+    "molecules by another name": (
+        "m.txt",
+        with_labels(lines(zip(MOLECULES, IDS), " "), BY_ID),
+        {"labels": "y.csv"},
+    ),
+    "molecules in a table": ("m.csv", text(lines([("smiles", "class"), *zip(MOLECULES, Y)])), {}),
 }
 
 
@@ -363,6 +545,218 @@ def test_strings(tmp_path, monkeypatch, case):
     problem = read(tmp_path, monkeypatch, case)
     assert problem.kind == "strings" and problem.items == tuple(WORDS)
     np.testing.assert_array_equal(problem.y, Y)
+
+
+@pytest.mark.parametrize("case", SMILES.values(), ids=SMILES)
+def test_molecules(tmp_path, monkeypatch, case):
+    pytest.importorskip("rapidfuzz")
+    problem = read(tmp_path, monkeypatch, case)
+    assert problem.kind == "strings" and problem.items == tuple(MOLECULES)
+    np.testing.assert_array_equal(problem.y, Y)
+
+
+def guesses_of(problem):
+    return {guess.what: (guess.value, guess.why) for guess in problem.guesses}
+
+
+# ----------------------------------------------------------------------------------------------- missing labels
+
+UNLABELED = [3, 11, 12, 29]
+
+
+def without_some(values, gap):
+    values = np.array(values, dtype=object)
+    values[UNLABELED] = gap
+    return values
+
+
+@pytest.mark.parametrize("target", ["words", "classes", "numbers"])
+@pytest.mark.parametrize(
+    "source", ["NA", "", "?", "null", "parquet", "xlsx", "json", "python", "npz"]
+)
+def test_rows_without_a_label_are_left_out_and_counted(tmp_path, target, source):
+    """One rule for text, numbers, Parquet, Excel, JSON, arrays and Python."""
+    full = {"words": Y, "classes": (Y == "left").astype(int), "numbers": X[:, 0]}[target]
+    path = tmp_path / f"t.{source if source in ('parquet', 'xlsx', 'json', 'npz') else 'csv'}"
+    y = without_some(full, None)
+    if target != "words":
+        y = y.astype(float)
+    table = TABLE.assign(target=y)
+    if source == "parquet":
+        table.to_parquet(path)
+    elif source == "xlsx":
+        table.to_excel(path, index=False)
+    elif source == "json":
+        table.to_json(path, orient="records")
+    elif source == "npz":
+        np.savez(path, X=X, y=y if target != "words" else np.where(pd.isna(y), "", y).astype(str))
+    elif source != "python":
+        table.assign(target=without_some(full, source)).to_csv(path, index=False)
+    if source == "python":
+        problem = make_problem(X, y, groups=np.arange(N) % 6)
+        np.testing.assert_array_equal(problem.groups, np.delete(np.arange(N) % 6, UNLABELED))
+    else:
+        problem = read_problem(path)
+    kept = np.delete(np.arange(N), UNLABELED)
+    np.testing.assert_allclose(problem.X, X[kept])
+    np.testing.assert_array_equal(problem.y, full[kept])
+    assert guesses_of(problem)["left out"] == ("4 of 30 items", "they have no label")
+    assert problem.task == ("regression" if target == "numbers" else "classification")
+
+
+def test_items_of_a_matrix_without_a_label_are_left_out_on_both_sides():
+    y = without_some(Y, np.nan)
+    kept = np.delete(np.arange(N), UNLABELED)
+    problem = make_problem(D, y, X_test=D[:6], y_test=[*Y[:5], None], ids=IDS)
+    np.testing.assert_array_equal(problem.X, D[np.ix_(kept, kept)])
+    np.testing.assert_array_equal(problem.X_test, D[:5][:, kept])
+    assert problem.ids == tuple(IDS[i] for i in kept) and len(problem.y_test) == 5
+    left_out = [guess.value for guess in problem.guesses if guess.what == "left out"]
+    assert left_out == ["4 of 30 items", "1 of 6 test items"]
+    series = pd.Series(y, dtype="string").where(~pd.isna(y))
+    np.testing.assert_array_equal(make_problem(D, series).y, Y[kept])
+
+
+def test_items_that_the_file_of_labels_lacks_are_left_out(tmp_path):
+    (tmp_path / "D.csv").write_text(named(D))
+    (tmp_path / "y.csv").write_text(BY_ID.replace("item07,", "other,"))
+    problem = read_problem(tmp_path / "D.csv", labels=str(tmp_path / "y.csv"))
+    assert problem.ids == (*IDS[:7], *IDS[8:])
+    assert guesses_of(problem)["left out"] == ("1 of 30 items", "they have no label")
+
+
+def test_a_word_among_numeric_targets_is_a_missing_label(tmp_path):
+    y = (X[:, 0] + 1.5).astype(object)
+    y[[4, 9]] = "not measured"
+    TABLE.assign(target=y).to_csv(tmp_path / "t.csv", index=False)
+    problem = read_problem(tmp_path / "t.csv")
+    assert problem.task == "regression" and len(problem.y) == N - 2
+    assert guesses_of(problem)["missing labels"][0] == "'not measured'"
+
+
+@pytest.mark.parametrize("gap, is_level", [("", True), ("NA", True), ("None", False), (None, True)])
+def test_none_is_a_level_unless_a_column_of_numbers_has_it(tmp_path, gap, is_level):
+    color = np.array(["red", "blue", "None"])[np.arange(N) % 3]
+    table = TABLE.assign(color=color)
+    if gap is not None:
+        table["a"] = without_some(table["a"], gap)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    problem = read_problem(tmp_path / "t.csv", labels="target")
+    said = guesses_of(problem)["None"][0]
+    assert said == ("a level in color" if is_level else "a missing value in color")
+    assert problem.X["color"].isna().sum() == (0 if is_level else 10)
+    assert problem.roles["color"] == ("category None" if is_level else "category")
+    labels = read_problem(tmp_path / "t.csv", labels="color")
+    assert set(labels.y) == {"red", "blue"} | ({"None"} if is_level else set())
+    assert len(labels.y) == (N if is_level else 20)
+
+
+# --------------------------------------------------------------------------------------- classes in front, words
+
+
+@pytest.mark.parametrize("codes", [[1, 2], [-1, 1], [3, 8]])
+@pytest.mark.parametrize("mark", ["\t", ",", "  "])
+def test_time_series_with_their_class_in_front(tmp_path, codes, mark):
+    """As the UCR archive has them: no header, and the class before the points in time."""
+    y = np.array(codes)[(Y == "left").astype(int)]
+    series = RNG.normal(size=(N, 24)).round(5)
+    (tmp_path / "t.tsv").write_text(lines([[label, *row] for label, row in zip(y, series)], mark))
+    problem = read_problem(tmp_path / "t.tsv")
+    assert (problem.kind, problem.task) == ("table", "classification")
+    np.testing.assert_allclose(problem.X, series)
+    np.testing.assert_array_equal(problem.y, y)
+    assert guesses_of(problem)["labels"][0] == "column 'column 1'"
+
+
+def test_codes_in_front_of_a_table_are_classes_and_a_doubt_is_a_question(tmp_path):
+    codes = np.arange(N) % 3 + 1
+    table = pd.DataFrame(np.column_stack([codes, X, np.arange(N) * 7]))
+    table.to_csv(tmp_path / "t.csv", index=False, header=False)
+    problem = read_problem(tmp_path / "t.csv")
+    np.testing.assert_array_equal(problem.y, codes)
+    table.insert(2, "more", np.arange(N) % 2)
+    table.to_csv(tmp_path / "t.csv", index=False, header=False)
+    with pytest.raises(ValueError, match=r"say --labels 'column 1' or --labels 'column 6'\.$"):
+        read_problem(tmp_path / "t.csv")
+    np.testing.assert_array_equal(read_problem(tmp_path / "t.csv", labels="column 1").y, codes)
+    with_header = table.set_axis(list("uvwxyz"), axis=1).drop(columns="y")
+    with_header.to_csv(tmp_path / "t.csv", index=False)
+    assert guesses_of(read_problem(tmp_path / "t.csv"))["labels"][0] == "column 'z'"
+
+
+def test_series_of_unequal_length_are_stretched(tmp_path):
+    (tmp_path / "t.ts").write_text(series_text(equal=False))
+    problem = read_problem(tmp_path / "t.ts")
+    assert guesses_of(problem)["series"][0] == "series of 3 to 4 points, stretched to 4"
+    np.testing.assert_allclose(problem.X[:, [0, -1]], X[:, [0, 2]])
+    np.testing.assert_array_equal(problem.y, Y)
+
+
+def test_a_stray_word_in_a_column_of_numbers_is_a_gap_or_a_category(tmp_path):
+    table = TABLE.assign(
+        a=[*X[:-2, 0], "unknown", "inf"],
+        price=[f"{1000 + 37 * i:,}" for i in range(N)],
+        cylinders=np.array(["4", "6", "8", "5+"])[np.arange(N) % 4],
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    problem = read_problem(tmp_path / "t.csv", labels="target")
+    assert problem.roles == dict.fromkeys(["a", "b", "c", "price"], "number") | {
+        "cylinders": "category"
+    }
+    assert problem.X["a"].isna().tolist() == [False] * (N - 2) + [True] * 2
+    np.testing.assert_array_equal(problem.X["price"], 1000 + 37 * np.arange(N))
+    said = guesses_of(problem)
+    assert said["words among numbers"][0] == "column 'a': 1 cell is 'unknown'"
+    assert said["categories"][0] == "column 'cylinders' with '5+'"
+
+
+def test_a_sheet_is_chosen_by_name_or_number(tmp_path):
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as writer:
+        pd.DataFrame({"note": ["read me"]}).to_excel(writer, sheet_name="about", index=False)
+        TABLE.to_excel(writer, sheet_name="my data", index=False)
+    for sheet in ("my data", "2"):
+        problem = read_problem(tmp_path / "t.xlsx", sheet=sheet)
+        np.testing.assert_allclose(problem.X, X)
+    with pytest.raises(ValueError, match=r"choose one, such as --sheet about\.$"):
+        read_problem(tmp_path / "t.xlsx")
+    with pytest.raises(ValueError, match="has no sheet '3'; it has 'about', 'my data'"):
+        read_problem(tmp_path / "t.xlsx", sheet="3")
+
+
+#: The first bytes of files that are no data: what each seems to be, and the way out
+NO_DATA = {
+    "a.pdf": (b"%PDF-1.7", "seems to be a PDF; save its table as .csv"),
+    "a.xls": (b"\xd0\xcf\x11\xe0\xa1\xb1", "an old Excel or Word file; save it as .xlsx or .csv"),
+    "a.docx": (zipped("word/document.xml", "<w/>"), "seems to be a Word file"),
+    "a.ods": (zipped("mimetype", "opendocument"), "OpenDocument file; save it as .xlsx or .csv"),
+    "a.pkl": (b"\x80\x04\x95", "holds pickled Python objects, which are never loaded"),
+    "a.RData": (gzip.compress(b"RDX3\nX\n"), "an R workspace; write the data with write.csv in R"),
+    "a.h5": (b"\x89HDF\r\n", "an HDF5 file; save the matrix as .npy"),
+    "a.html": (b"<!DOCTYPE html><html>", "seems to be a web page; download the data itself"),
+    "a.mat": (b"MATLAB 7.3 MAT-file", "a MATLAB 7.3 file; save it with -v7"),
+}
+
+
+@pytest.mark.parametrize("name", NO_DATA)
+def test_what_is_no_data_is_named_with_the_way_out(tmp_path, name):
+    content, sentence = NO_DATA[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError) as caught:
+        read_problem(tmp_path / name)
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_refusal_imports_neither_numpy_nor_pandas(tmp_path):
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7")
+    code = (
+        "import sys; from mercerless.cli import main; code = main(['compare', 'a.pdf']); "
+        "print(code, 'numpy' in sys.modules, 'pandas' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["2", "False", "False"]
+    assert done.stderr == "mercerless compare: 'a.pdf' seems to be a PDF; save its table as .csv.\n"
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -490,7 +884,9 @@ def test_sheets_are_one_and_a_damaged_file_says_so(tmp_path):
     with pd.ExcelWriter(tmp_path / "t.xlsx") as writer:
         TABLE.to_excel(writer, sheet_name="first")
         TABLE.to_excel(writer, sheet_name="second")
-    with pytest.raises(ValueError, match="has sheets 'first', 'second'; keep one of them"):
+    with pytest.raises(
+        ValueError, match="has sheets 'first', 'second'; choose one, such as --sheet first"
+    ):
         read_problem(tmp_path / "t.xlsx", labels="target")
     pd.DataFrame().to_excel(tmp_path / "t.xlsx")
     with pytest.raises(ValueError, match="has no cells"):
@@ -538,11 +934,11 @@ REFUSED = {
         {"labels": "y.csv"},
         "the pair item00, item01 comes twice with different numbers",
     ),
-    "an item without label": (
+    "most items without label": (
         "D.csv",
-        with_labels(named(D), BY_ID.replace("item07,", "other,")),
+        with_labels(named(D), BY_ID.replace("item0", "other").replace("item1", "another")),
         {"labels": "y.csv"},
-        "has no label for 'item07'",
+        "has no label for 'item00' and 19 more of the 30 items",
     ),
     "two labels for an item": (
         "D.csv",
@@ -555,7 +951,8 @@ REFUSED = {
         "s.csv",
         text(lines([("first", "second", "class"), *zip(WORDS, WORDS[::-1], Y)])),
         {"kind": "strings"},
-        "several columns of text, first, second; leave out all but the one to compare with --drop",
+        "several columns of text, first, second; leave out all but the one to compare, such as with "
+        "--drop second",
     ),
     "an empty sequence": (
         "s.fasta",
@@ -590,9 +987,9 @@ REFUSED = {
     ),
     "missing labels": (
         "t.csv",
-        text(TABLE.assign(target=["", *Y[1:]]).to_csv(index=False)),
+        text(TABLE.assign(target="").to_csv(index=False)),
         COLUMN,
-        "1 labels are missing",
+        "All 30 labels are missing in column 'target'",
     ),
     "only words that differ": (
         "t.csv",

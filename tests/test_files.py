@@ -1,5 +1,6 @@
 import pickle
 import zipfile
+from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
@@ -7,9 +8,11 @@ import pytest
 
 from mercerless import config_context
 from mercerless.commands import inspect
-from mercerless.comparison import sheets, tables
-from mercerless.comparison.files import existing_file, read_arrays
-from mercerless.comparison.tables import read_labels
+from mercerless.comparison import formats, sheets
+from mercerless.comparison.arrays import read_arrays
+from mercerless.comparison.files import existing_file
+from mercerless.comparison.labels import read_labels
+from mercerless.comparison.limits import LIMITS
 
 SQUARE = np.array([[1.0, 2.5], [-3e-7, 4.0]])
 
@@ -166,6 +169,9 @@ def test_a_changed_byte_in_an_npz_is_noticed(tmp_path):
 
 def test_binary_named_csv(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"\x93NUMPY\xff\x00\xfe")
+    with pytest.raises(ValueError, match=r"not a readable \.npy file"):
+        read_matrix(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_bytes(b"a,b\xff\x00\xfe")
     with pytest.raises(ValueError, match="not text"):
         read_matrix(tmp_path / "a.csv")
 
@@ -175,9 +181,6 @@ def test_paths(tmp_path):
         existing_file(tmp_path / "none.npy")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         existing_file(tmp_path)
-    (tmp_path / "a.docx").write_text("1")
-    with pytest.raises(ValueError, match=r"must end in one of \.npy"):
-        existing_file(tmp_path / "a.docx")
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.npz"])
@@ -209,7 +212,7 @@ def test_labels(tmp_path):
     np.testing.assert_array_equal(read_labels(tmp_path / "l.npz"), ["x", "y"])
 
 
-@pytest.mark.parametrize("array", [np.eye(3), np.array([1.0, np.nan]), np.array([1j, 2])])
+@pytest.mark.parametrize("array", [np.eye(3), np.array([1.0, np.inf]), np.array([1j, 2])])
 def test_bad_labels_are_refused(tmp_path, array):
     np.save(tmp_path / "l.npy", array)
     with pytest.raises(ValueError, match="label"):
@@ -256,30 +259,27 @@ def forged_sheet(path, rows):
 def test_sheets_of_more_cells_than_anyone_waits_for_are_refused(
     tmp_path, monkeypatch, row, times, things
 ):
-    monkeypatch.setattr(sheets, "MOST_ROWS", 1000)
-    monkeypatch.setattr(sheets, "MOST_CELLS", 30_000)
-    monkeypatch.setattr(sheets, "_CHUNK", 1000)  # tags are cut anywhere
+    limits = replace(LIMITS, sheet_rows=1000, sheet_cells=30_000, sheet_chunk=1000)
+    monkeypatch.setattr(sheets, "LIMITS", limits)  # tags are cut anywhere
     path = forged_sheet(tmp_path / "t.xlsx", row * times)
     with pytest.raises(ValueError, match=f"more than .* {things}"):
-        tables.read(path)
+        formats.read(path)
 
 
 def test_rows_are_counted_although_their_tags_are_cut_anywhere(tmp_path, monkeypatch):
     path = forged_sheet(tmp_path / "t.xlsx", b"<row/>" * 1000)  # and the one of the names
-    monkeypatch.setattr(sheets, "_CHUNK", 7)
     with zipfile.ZipFile(path) as archive:
-        monkeypatch.setattr(sheets, "MOST_ROWS", 1001)
+        monkeypatch.setattr(sheets, "LIMITS", replace(LIMITS, sheet_chunk=7, sheet_rows=1001))
         sheets._check_tags(archive, "it")
-        monkeypatch.setattr(sheets, "MOST_ROWS", 1000)
+        monkeypatch.setattr(sheets, "LIMITS", replace(LIMITS, sheet_chunk=7, sheet_rows=1000))
         with pytest.raises(ValueError, match="more than 1,000 rows"):
             sheets._check_tags(archive, "it")
 
 
 def test_a_sheet_within_the_bounds_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(sheets, "MOST_ROWS", 1000)
-    monkeypatch.setattr(sheets, "MOST_CELLS", 2000)
+    monkeypatch.setattr(sheets, "LIMITS", replace(LIMITS, sheet_rows=1000, sheet_cells=2000))
     path = forged_sheet(tmp_path / "t.xlsx", b"<row><c><v>1</v></c><c><v>2</v></c></row>" * 999)
-    table = tables.read(path)
+    table = formats.read(path)
     assert table.frame.shape == (999, 2) and list(table.frame.columns) == ["a", "b"]
 
 
@@ -288,7 +288,7 @@ def test_twenty_million_rows_are_refused_before_they_are_read(tmp_path):
     path = forged_sheet(tmp_path / "t.xlsx", b"<row/>" * 20_000_000)
     assert path.stat().st_size < 2e6
     with pytest.raises(ValueError, match="more than 1,048,576 rows"):
-        tables.read(path)
+        formats.read(path)
 
 
 def test_cells_of_a_sheet_are_those_that_pandas_reads(tmp_path):

@@ -184,7 +184,7 @@ def test_a_test_frame_without_a_column_is_refused():
         (np.arange(40) % 2, [1.9, 0.0], "class 1.9"),
         (np.arange(40) % 2 == 0, [3, 1], "class 3"),
         (np.arange(40) % 2, ["one", "zero"], "y_test does not"),
-        (X[:, 0], [np.nan, 1.0], "NaN or infinite"),
+        (X[:, 0], [np.inf, 1.0], "infinite"),
     ],
 )
 def test_labels_of_a_test_set_are_not_cast(y, y_test, sentence):

@@ -20,7 +20,8 @@ from numpy.testing import assert_array_equal
 
 from mercerless import config_context, persistence
 from mercerless.cli import main
-from mercerless.comparison import files, tables
+from mercerless.comparison import tables
+from mercerless.comparison.arrays import read_arrays
 from mercerless.comparison.reading import read_problem
 from mercerless.comparison.records import Record, Store, Task
 
@@ -128,7 +129,7 @@ def test_matlab_files_of_every_kind_are_read(tmp_path, compressed):
     }
     savemat(path, {"K": X, "single": X.astype(np.float32), "bytes": np.arange(5, dtype=np.uint8), **others},
             do_compression=compressed)  # fmt: skip
-    arrays = files.read_arrays(path)
+    arrays = read_arrays(path)
     assert_array_equal(arrays["K"], X)
     assert_array_equal(arrays["s"], X)
     assert list(arrays["words"]) == ["one", "two", "three"] and list(arrays["bytes"]) == [
@@ -151,7 +152,7 @@ def test_a_matlab_file_with_numbers_of_no_type_is_refused_and_does_not_crash(tmp
     content[at : at + 4] = kind.to_bytes(4, "little")
     (tmp_path / "file.mat").write_bytes(content)
     with pytest.raises(ValueError, match=r"is not a readable \.mat file"):
-        files.read_arrays(tmp_path / "file.mat")
+        read_arrays(tmp_path / "file.mat")
 
 
 def test_mutated_models(tmp_path, capsys):
@@ -269,7 +270,7 @@ def test_a_header_that_claims_more_than_there_is(tmp_path, suffix):
         content = buffer.getvalue()
     (tmp_path / f"a{suffix}").write_bytes(content)
     with pytest.raises(ValueError, match="damaged"), config_context(memory_limit="100GB"):
-        files.read_arrays(tmp_path / f"a{suffix}")
+        read_arrays(tmp_path / f"a{suffix}")
 
 
 def test_a_home_that_cannot_be_written_to(tmp_path, monkeypatch, capsys):
@@ -289,18 +290,8 @@ def test_a_home_that_cannot_be_written_to(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     "missing, arguments, code, sentence",
     [
-        (
-            "pandas",
-            ["inspect", "K.csv"],
-            2,
-            "needs pandas; install it with: pip install 'mercerless[table]'",
-        ),
-        (
-            "pandas",
-            ["compare", "K.csv"],
-            2,
-            "needs pandas; install it with: pip install 'mercerless[table]'",
-        ),
+        ("pandas", ["inspect", "K.csv"], 2, "needs pandas; install it with: pip install pandas"),
+        ("pandas", ["compare", "K.csv"], 2, "needs pandas; install it with: pip install pandas"),
         ("matplotlib", ["inspect", "K.npy"], 0, "picture          none: Drawing needs matplotlib"),
         (
             "matplotlib",
@@ -308,12 +299,7 @@ def test_a_home_that_cannot_be_written_to(tmp_path, monkeypatch, capsys):
             2,
             "The report needs matplotlib; install it with: pip install",
         ),
-        (
-            "skops",
-            ["fit", "K.npy"],
-            2,
-            "needs skops; install it with: pip install 'mercerless[skops]'",
-        ),
+        ("skops", ["fit", "K.npy"], 2, "needs skops; install it with: pip install skops"),
     ],
 )
 def test_without_an_extra(tmp_path, monkeypatch, capsys, missing, arguments, code, sentence):

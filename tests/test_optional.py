@@ -20,7 +20,8 @@ def test_missing_package_is_one_sentence_that_names_the_extra(monkeypatch, name)
     with pytest.raises(ImportError) as error:
         import_optional(name, extra="strings", what="Comparing strings")
     expected = (
-        "Comparing strings needs rapidfuzz; install it with: pip install 'mercerless[strings]'."
+        "Comparing strings needs rapidfuzz; install it with: pip install rapidfuzz, or in "
+        "the folder of mercerless with: pip install '.[strings]'."
     )
     assert str(error.value) == expected
 

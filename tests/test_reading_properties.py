@@ -312,7 +312,8 @@ def test_every_option_about_the_data_arrives(monkeypatch, capsys):
 
     monkeypatch.setattr(_common, "read_problem", listen)
     words = "t.csv --labels L --kind table --task regression --groups G --array A --drop p --drop q"
-    _common.read(parse(*words.split(), "--similarity", "indel", "--no-split"))
+    words += " --similarity indel --no-split --format table --sheet 2"
+    _common.read(parse(*words.split()))
     assert given == {
         "path": "t.csv",
         "labels": "L",
@@ -323,6 +324,8 @@ def test_every_option_about_the_data_arrives(monkeypatch, capsys):
         "drop": ["p", "q"],
         "similarity": "indel",
         "use_split": False,
+        "format": "table",
+        "sheet": "2",
     }
     _common.read(parse("t.csv"))
     assert given["use_split"] is True and given["drop"] == [] and given["kind"] is None
@@ -359,7 +362,9 @@ def test_inspect_finds_labels_by_the_names_of_the_items(capsys):
     Path("d.csv").write_text("\n".join(",".join(line) for line in [["", *NAMES], *lines]))
     order = RNG.permutation(N)
     Path("y.csv").write_text("\n".join(["id,label", *(f"{NAMES[i]},{Y[i]}" for i in order)]))
-    args = argparse.Namespace(file="d.csv", array=None, labels="y.csv", kind=None)
+    args = argparse.Namespace(
+        file="d.csv", array=None, labels="y.csv", kind=None, format=None, sheet=None
+    )
     matrix = inspect.read(args)
     np.testing.assert_array_equal(matrix.labels, Y)
     assert matrix.kind == "distance"

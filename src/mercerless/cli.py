@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 from io import TextIOWrapper
+from itertools import pairwise
+from pathlib import Path
+
+from mercerless.comparison.files import existing_file
 
 #: The commands, in the order the help lists them.
 COMMANDS = {
@@ -42,8 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 for success, 2 for bad input, 130 when interrupted."""
     words = sys.argv[1:] if argv is None else argv
     program = "mercerless"
+    if words and words[0] in COMMANDS:
+        program += f" {words[0]}"
     _accept_all_characters()
-    try:  # from the imports on, which take their time
+    try:
+        check_data(words)  # before the imports, which take their time
         args = build_parser(words).parse_args(words)
         program = f"mercerless {args.command}"
         return args.run(args) or 0
@@ -53,6 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"{program}: interrupted, nothing was written.", file=sys.stderr)
         return 130
+
+
+def check_data(words: Sequence[str]) -> None:
+    """Raise if the data is a file that no command can read; words after options and models are not looked at."""
+    for before, word in pairwise(words):
+        is_data = not before.startswith("-") and not word.endswith(".skops")
+        if is_data and Path(word).is_file():
+            existing_file(word)
 
 
 def _accept_all_characters() -> None:

@@ -85,14 +85,14 @@ BUGS = [
     # tables.py, reading.py, files.py, sheets.py
     Bug(
         "read-labels-in-the-order-of-the-file",
-        "[by_item[item] for item in ids or ()]",
+        '[by_item.get(item, "") for item in ids]',
         "list(by_item.values())",
         f"{PROPERTIES} -k labels_and_groups",
     ),
     Bug(
         "read-groups-in-the-order-of-the-file",
-        "tables.read_labels(name, len(table.frame), table.ids)",
-        "tables.read_labels(name, len(table.frame))",
+        "read_labels(name, len(table.frame), table.ids)",
+        "read_labels(name, len(table.frame))",
         f"{PROPERTIES} -k labels_and_groups",
     ),
     Bug(
@@ -103,8 +103,8 @@ BUGS = [
     ),
     Bug(
         "read-any-test-array",
-        'if files.split_name(name) == (base, "test")',
-        'if files.split_name(name)[1] == "test"',
+        'if arrays_module.split_name(name) == (base, "test")',
+        'if arrays_module.split_name(name)[1] == "test"',
         f"{PROPERTIES} -k whatever_comes_first",
     ),
     Bug(
@@ -115,8 +115,8 @@ BUGS = [
     ),
     Bug(
         "read-pairs-one-way",
-        "X = np.where(np.isnan(X), X.T, X) near, far",
-        "near, far",
+        "X = np.where(np.isnan(X), X.T, X) is_listed |= is_listed.T",
+        "is_listed |= is_listed.T",
         f"{PROPERTIES} -k pairs",
     ),
     Bug(
@@ -126,7 +126,10 @@ BUGS = [
         f"{FILES} -k anyone_waits",
     ),
     Bug(
-        "read-sheet-tag-cut", "rest = text[end:][:_CHUNK]", 'rest = b""', f"{FILES} -k cut_anywhere"
+        "read-sheet-tag-cut",
+        "rest = text[end:][:LIMITS.sheet_chunk]",
+        'rest = b""',
+        f"{FILES} -k cut_anywhere",
     ),
     # gaps.py
     Bug(
@@ -253,8 +256,8 @@ BUGS = [
     Bug("read-seed-dropped", "random_state=args.seed,", "", f"{PROPERTIES} -k about_the_run"),
     Bug(
         "read-inspect-labels-by-position",
-        "labels = tables.read_labels(args.labels, len(values), ids)",
-        "labels = tables.read_labels(args.labels, len(values))",
+        "labels = read_labels(args.labels, len(values), ids)",
+        "labels = read_labels(args.labels, len(values))",
         f"{PROPERTIES} -k inspect_finds",
     ),
     Bug(

@@ -1,4 +1,4 @@
-"""What the commands that read data have in common: their arguments, and saying what was found out."""
+"""What the commands that read data have in common: their arguments, and saying what was inferred."""
 
 import argparse
 import gc
@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mercerless import datasets
+from mercerless.comparison.files import FORMATS
 from mercerless.comparison.options import Options
 from mercerless.comparison.problem import Problem, make_problem
 from mercerless.comparison.progress import progress_bar
@@ -29,8 +31,9 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
         "data",
         nargs="?" if optional else None,
         metavar="DATA",
-        help="a matrix of similarities or distances, a table, or strings: arrays (.npy, .npz, .mat), any text table, "
-        ".parquet, .feather, .xlsx, .fasta, also compressed; - is the standard input"
+        help="a matrix of similarities or distances, a table, time series, strings, molecules, hits or a graph: "
+        "arrays (.npy, .npz, .mat), any text table, .parquet, .feather, .xlsx, .json, .arff, .ts, .fasta, .smi, "
+        "BLAST's outfmt 6, .graphml, also compressed; - is the standard input"
         + ("; without it, the built-in digit shapes" if optional else ""),
     )
     data.add_argument(
@@ -49,6 +52,7 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
     names = "levenshtein, jaro_winkler, indel, hamming, ... or module:function"
     data.add_argument("--similarity", metavar="NAME", help=f"how strings are compared: {names}")
     data.add_argument("--array", metavar="NAME", help="the array of an .npz file (guessed)")
+    add_file_arguments(data)
     data.add_argument(
         "--drop",
         metavar="COLUMN",
@@ -59,6 +63,15 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
     data.add_argument(
         "--no-split", action="store_true", help="do not use a train/test split found in DATA"
     )
+
+
+def add_file_arguments(parser: Any) -> None:
+    """Add what overrides a guess about the file itself."""
+    formats = ", ".join(FORMATS)
+    parser.add_argument(
+        "--format", metavar="NAME", help=f"of the file (recognized by its content): {formats}"
+    )
+    parser.add_argument("--sheet", metavar="NAME|N", help="the sheet of an Excel file")
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +108,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read(args: argparse.Namespace) -> Problem:
-    """Return the problem that the arguments describe, and say what was found out."""
+    """Return the problem that the arguments describe, and say what was inferred."""
     args.started = time.perf_counter()  # reading counts toward the budget
     if args.data is None:
         shapes = datasets.load_digit_shapes()
@@ -113,6 +126,8 @@ def read(args: argparse.Namespace) -> Problem:
             drop=args.drop,
             use_split=not args.no_split,
             similarity=args.similarity,
+            format=args.format,
+            sheet=args.sheet,
         )
     print(describe(problem))
     for guess in problem.guesses:
@@ -150,7 +165,7 @@ def check_output(path: str, suffix: str) -> Path:
 
 
 def check_not_input(output: Path, *inputs: str | None) -> None:
-    """Refuse to overwrite what is read."""
+    """Raise if the output would overwrite what is read."""
     for path in inputs:
         if path is not None and Path(path).exists() and output.exists() and output.samefile(path):
             raise ValueError(f"The output {str(output)!r} is also an input; give another name.")
@@ -218,6 +233,5 @@ def backend(address: str | None) -> Iterator[None]:
         reason = str(error).strip().splitlines()[-1]
         raise ConnectionError(
             f"The Dask cluster at {address!r} gave up: {reason} What is finished is kept: run the "
-            "same command with "
-            "--resume, with or without --dask."
+            "same command with --resume, with or without --dask."
         ) from None

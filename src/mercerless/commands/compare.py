@@ -98,7 +98,7 @@ def _data_words(args: argparse.Namespace) -> list[str]:
     if args.data is None:
         return words
     words.append(args.data)
-    for option in ("labels", "groups", "array", "similarity"):
+    for option in ("labels", "groups", "array", "similarity", "format", "sheet"):
         value = getattr(args, option)
         if value is not None:
             words += [f"--{option}", value]

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.commands import _common
-from mercerless.comparison import files, tables
+from mercerless.comparison import arrays, files, formats, matrices
 from mercerless.comparison.gaps import fill_gaps
+from mercerless.comparison.labels import is_missing, parse_labels, read_labels
 from mercerless.comparison.problem import conversion, item_similarities
 from mercerless.comparison.report import render_matrix
+from mercerless.comparison.tables import CellTable, Items, Pairs
 from mercerless.core.files import replacing, write_text
 from mercerless.core.memory import check_memory
 from mercerless.core.optional import import_optional
@@ -61,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--labels", metavar="FILE", help="one label per row; an .npz file's own y is found"
     )
     parser.add_argument("--kind", choices=KINDS, help="what the entries are (guessed)")
+    _common.add_file_arguments(parser)
     parser.add_argument(
         "--output",
         metavar="FILE",
@@ -119,7 +122,7 @@ def read(args: argparse.Namespace) -> Matrix:
         labels = shapes.target
         ids = None
     else:
-        values, name, labels, ids = read_matrix(args.file, args.array)
+        values, name, labels, ids = read_matrix(args.file, args.array, args.format, args.sheet)
     values = check_square(values, "The matrix", allow_nan=True)
     if len(values) < 2:
         raise ValueError("The matrix has one row; there must be at least two items to compare.")
@@ -128,54 +131,60 @@ def read(args: argparse.Namespace) -> Matrix:
         values = done.X
         print(f"missing entries: {done.n_filled} of {values.size} completed ({done.how})")
     if args.labels is not None:
-        labels = tables.read_labels(args.labels, len(values), ids)
+        labels = read_labels(args.labels, len(values), ids)
         if len(labels) != len(values):
             raise ValueError(
                 f"{args.labels!r} has {len(labels)} labels for a matrix of {len(values)} rows."
             )
-    return Matrix(
-        values, name, labels, check_kind(values, args.kind or "auto", "The matrix", "--kind")
-    )
+    if labels is not None:
+        values, labels = labeled_items(values, labels)
+    kind = check_kind(values, args.kind or "auto", "The matrix", "--kind")
+    return Matrix(values, name, labels, kind)
+
+
+def labeled_items(values: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the matrix and the labels of the items that have one, and say how many have none."""
+    labeled = np.flatnonzero([not is_missing(label) for label in labels])
+    if len(labeled) == len(labels):
+        return values, labels
+    print(f"left out: {len(labels) - len(labeled)} of {len(labels)} items (they have no label)")
+    labels = labels[labeled]
+    if labels.dtype == object:
+        labels = labels.astype(str)
+    return values[np.ix_(labeled, labeled)], labels
 
 
 def read_matrix(
-    file: str, array: str | None
+    file: str, array: str | None = None, form: str | None = None, sheet: str | None = None
 ) -> tuple[NDArray, str, NDArray | None, Sequence[str] | None]:
     """Return the matrix in a file, what it is called, and its labels and the names of its items, if any."""
     path = files.existing_file(file)
     name = "standard input" if file == "-" else path.name
-    content = tables.read(path)
-    if isinstance(content, tables.Items):
-        return (
-            item_similarities(content.items, content.items),
-            f"edit similarities of {name}",
-            None,
-            content.ids,
-        )
-    if isinstance(content, tables.CellTable):
-        label = next(
-            (
-                str(column)
-                for column in content.frame.columns
-                if str(column).lower() in files.LABEL_NAMES
-            ),
-            None,
-        )
-        labels = (
-            None if label is None else tables.parse_labels(content.text(label), files.name_of(path))
-        )
-        values, ids = tables.as_matrix(content.without([label]), gaps=True)
+    content = formats.read(path, form, sheet)
+    if isinstance(content, Items):
+        values = item_similarities(content.items, content.items)
+        return values, f"edit similarities of {name}", None, content.ids
+    if isinstance(content, Pairs):
+        pairs = matrices.pair_matrix(content, content.kind or "similarity")
+        return pairs.X, name, None, pairs.ids
+    if isinstance(content, CellTable):
+        columns = list(map(str, content.frame.columns))
+        label = next((one for one in columns if one.lower() in arrays.LABEL_NAMES), None)
+        labels = None
+        if label is not None:
+            labels = parse_labels(content.text(label), files.name_of(path), content.none_is_missing)
+        values, ids = matrices.as_matrix(content.without([label]), gaps=True)
         return values, name, labels, ids
-    key = files.find_matrix(content, path, array)
+    key = arrays.find_matrix(content, path, array)
     what = files.name_of(path) if len(content) == 1 else f"{key} in {files.name_of(path)}"
     values = content[key]
     if values.ndim == 1 and values.dtype.kind in "biuf":
-        values = tables.from_condensed(values, what)
-    values = files.as_real(values, what)
-    target = files.find_labels(content)
-    labels = (
-        None if target is None or content[target].size != len(values) else content[target].ravel()
-    )
+        values = matrices.from_condensed(values, what)
+    values = arrays.as_real(values, what)
+    target = arrays.find_labels(content)
+    labels = None
+    if target is not None and content[target].size == len(values):
+        labels = content[target].ravel()
     return values, name if len(content) == 1 else f"{key} of {name}", labels, None
 
 

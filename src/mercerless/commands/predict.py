@@ -16,9 +16,10 @@ from sklearn.pipeline import Pipeline
 
 from mercerless import persistence
 from mercerless.commands import _common
-from mercerless.comparison import files, tables
+from mercerless.comparison import arrays, files, formats, matrices
 from mercerless.comparison.columns import coerce
 from mercerless.comparison.problem import STRING_SIMILARITIES, as_distances, item_similarities
+from mercerless.comparison.tables import MISSING, NONE, CellTable, Items, Pairs, is_number
 from mercerless.core.files import write_text
 from mercerless.core.validation import check_real
 from mercerless.spectra import symmetrize
@@ -205,7 +206,7 @@ def reasons_column(
 def harmless(cell: object) -> object:
     """Return a cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe."""
     text = str(cell)
-    return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not tables.is_number(text) else cell
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not is_number(text) else cell
 
 
 def load_model(path: str) -> tuple[Any, dict[str, Any]]:
@@ -258,14 +259,16 @@ def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Seq
         items, ids = read_items(file, description["roles"])
         rows = item_similarities(items, description["items"], description["similarity"])
     else:
-        content = tables.read(file)
-        if isinstance(content, tables.Items):
+        content = formats.read(file)
+        if isinstance(content, Items):
             raise ValueError(
                 f"{what} holds sequences, but the model was fitted on a {description['kind']}."
             )
         if isinstance(content, dict):
-            rows = files.as_real(content[files.find_matrix(content, path, array)], what)
+            rows = arrays.as_real(content[arrays.find_matrix(content, path, array)], what)
             ids = None
+        elif isinstance(content, Pairs):
+            rows, ids = pair_rows(content, description)
         else:
             ids = content.ids
             if description["kind"] == "table" and description["roles"] is not None:
@@ -326,14 +329,13 @@ def read_train(path: str | None, array: str | None, description: dict) -> NDArra
         if len(matrix) != matrix.shape[1]:
             raise ValueError(
                 f"{path!r} has {len(matrix)} rows but the model was fitted on {matrix.shape[1]} "
-                "items; give the file "
-                "that it was fitted on."
+                "items; give the file that it was fitted on."
             )
     is_directed = description["takes"] in ("given", "directed", "both")
     return matrix if is_directed else symmetrize(matrix)
 
 
-def matrix_rows(table: tables.CellTable, ids: Sequence[str] | None) -> NDArray:
+def matrix_rows(table: CellTable, ids: Sequence[str] | None) -> NDArray:
     """Return the rows of a table as numbers, its columns by the names of the training items where both have names."""
     if table.ragged:
         raise ValueError(f"{table.ragged}; give every row one number per training item.")
@@ -342,16 +344,15 @@ def matrix_rows(table: tables.CellTable, ids: Sequence[str] | None) -> NDArray:
         if gone:
             raise ValueError(
                 f"{table.what} has no column for the training item {gone[0]!r} ({len(gone)} of "
-                f"{len(ids)} are "
-                "missing); name the columns like the training items, or leave their names out to "
-                "take them in order."
+                f"{len(ids)} are missing); name the columns like the training items, or leave "
+                "their names out to take them in order."
             )
         table = replace(table, frame=table.frame[list(ids)])
-    tables.check_numbers(table)
+    matrices.check_numbers(table)
     return table.frame.to_numpy(np.float64)
 
 
-def table_rows(table: tables.CellTable, description: dict) -> Any:
+def table_rows(table: CellTable, description: dict) -> Any:
     """Return the columns that the model knows, by name and of their types."""
     import pandas as pd
 
@@ -361,16 +362,18 @@ def table_rows(table: tables.CellTable, description: dict) -> Any:
         names = ", ".join(map(str, table.frame.columns))
         raise ValueError(f"{table.what} has no column {gone!r}; it has {names}.")
     if table.ragged:
-        raise ValueError(f"{table.ragged}; {tables.UNEVEN}")
-    tables.check_numbers(table, [name for name, role in roles.items() if role == "number"])
-    words = {name: table.text(name) for name, role in roles.items() if role != "number"}
-    frame = table.frame.assign(
-        **{
-            name: pd.Series(cells, dtype=object).where(lambda c: ~c.isin(tables.MISSING))
-            for name, cells in words.items()
-        }
-    )
-    rows = coerce(frame, roles)
+        raise ValueError(f"{table.ragged}; {matrices.UNEVEN}")
+    columns = {}
+    for name, role in roles.items():
+        if role == "number":
+            columns[name] = as_numbers(table, name)
+            continue
+        gaps = set(MISSING)
+        if role == "category None":
+            gaps.remove(NONE)
+        cells = pd.Series(table.text(name), dtype=object)
+        columns[name] = cells.where(~cells.isin(gaps))
+    rows = coerce(pd.DataFrame(columns), roles)
     if description["prepared"]:
         return rows
     gaps = rows.isna().to_numpy()
@@ -383,16 +386,58 @@ def table_rows(table: tables.CellTable, description: dict) -> Any:
     return rows.to_numpy(np.float64)
 
 
+def as_numbers(table: CellTable, name: str) -> Any:
+    """Return a column as numbers; words among them are missing values, which is said."""
+    import pandas as pd
+
+    column = pd.Series(table.text(name)) if name not in table.frame else table.frame[name]
+    if column.dtype.kind in "biuf":
+        numbers = column.astype(np.float64)
+    else:
+        cells = column.fillna("").astype(str)
+        is_word = ~cells.isin(MISSING) & ~cells.map(is_number)
+        if is_word.any():
+            row = int(is_word.argmax())
+            print(
+                f"{table.at(row, name)} has {cells.iloc[row]!r} where numbers were: missing, with "
+                f"{int(is_word.sum()) - 1} more"
+            )
+        numbers = pd.to_numeric(cells.where(~is_word, ""), errors="coerce")
+    return numbers.where(np.isfinite(numbers), np.nan)
+
+
+def pair_rows(pairs: Pairs, description: dict) -> tuple[NDArray, list[str]]:
+    """Return a row for each item that is compared with training items; a pair that is not listed is the farthest."""
+    trained = description["ids"]
+    if trained is None:
+        raise ValueError(
+            f"{files.name_of(pairs.path)} holds pairs, but the model does not know the names of "
+            "its training items; give one row per new item."
+        )
+    kind = description["kind"]
+    matrix = matrices.pair_matrix(pairs, kind)
+    place = {item: i for i, item in enumerate(matrix.ids)}
+    new = [item for item in matrix.ids if item not in set(trained)] or matrix.ids
+    far = description["largest"] if kind == "distance" else 0.0
+    rows = np.full((len(new), len(trained)), far)
+    for column, item in enumerate(trained):
+        if item in place:
+            rows[:, column] = matrix.X[[place[one] for one in new], place[item]]
+    return rows, new
+
+
 def read_items(
     file: Path, roles: dict[str, str] | None
 ) -> tuple[Sequence[str], Sequence[str] | None]:
     """Return strings, one per line or from the column that they were in, and their names."""
-    if files.format_of(file) == ".txt":
-        return tables.read_lines(file), None
-    content = tables.read(file)
-    if isinstance(content, tables.Items):
+    if files.ending_of(file) == ".txt":
+        lines = files.read_lines(file)
+        if not lines[0].startswith(">") and not formats.looks_like_smiles("\n".join(lines)):
+            return lines, None
+    content = formats.read(file)
+    if isinstance(content, Items):
         return content.items, content.ids
-    if not isinstance(content, tables.CellTable):
+    if not isinstance(content, CellTable):
         raise ValueError(
             f"{files.name_of(file)} holds numbers, but the model was fitted on strings."
         )

@@ -45,8 +45,9 @@ DATE_FORMATS: tuple[str, ...] = (
 class PreparedTable(NamedTuple):
     """A table ready for learners.
 
-    ``X`` is an array where every column is a number in every row, else a DataFrame that `preprocessor` turns into
-    numbers. ``roles`` says "number", "category" or "date", with its format, by column.
+    ``X`` is an array if every column is a number in every row, else a DataFrame that `preprocessor` turns into
+    numbers. ``roles`` says by column "number", "category" (or "category None" if that word is a level) or "date", with
+    its format.
     """
 
     X: Any
@@ -81,9 +82,9 @@ def as_dates(column: "Series", form: str = "ISO8601") -> "Series":
 
 
 def date_role(texts: "Series") -> tuple[str, str]:
-    """Return "date", with its format where it is not ISO's, and why it cannot be read; '' twice for what is no date.
+    """Return "date", with its format if it is not ISO's, and why it cannot be read; '' twice for what is no date.
 
-    One format must suit all cells; where the day may come first or the month, and it matters, nobody can tell.
+    One format must suit all cells; if day and month cannot be distinguished, and it matters, there is no format.
     """
     if texts.str.match(r"\d{4}-\d{2}(-\d{2})?").all() and not as_dates(texts).isna().any():
         return "date", ""
@@ -101,16 +102,13 @@ def date_role(texts: "Series") -> tuple[str, str]:
     first, *others = read.values()
     if any(not first.equals(other) for other in others):
         example = texts.iloc[int((first != others[0]).to_numpy().argmax())]
-        return (
-            "",
-            f"its dates, such as {example}, may begin with the day or the month; write them as "
-            "2020-12-31",
-        )
+        reason = f"its dates, such as {example}, may begin with the day or the month"
+        return "", f"{reason}; write them as 2020-12-31"
     return f"date {next(iter(read))}", ""
 
 
 def find_columns(frame: "DataFrame") -> PreparedTable:
-    """Find out what the columns of a table are.
+    """Infer what the columns of a table are.
 
     Numbers are kept, missing ones imputed by the median beside a column that marks them; words become 0/1 columns and
     dates numbers. Columns that are empty, constant, or different in every row are left out.
@@ -150,11 +148,10 @@ def _role(name: str, column: "Series") -> tuple[str, str]:
     if role or reason:
         return role, reason
     if distinct > len(column) / 2 and (distinct > MAX_CATEGORIES or distinct == len(present) > 10):
-        return (
-            "",
-            f"it is text ({distinct} different in {len(column)} rows), which --kind strings would "
-            "compare",
-        )
+        reason = f"it is text ({distinct} different in {len(column)} rows)"
+        return "", f"{reason}, which --kind strings would compare"
+    if (present.astype(str) == "None").any():
+        return "category None", ""  # a level, so that new rows are read alike
     return "category", ""
 
 

@@ -1,7 +1,7 @@
-"""Opening files, and reading arrays from them, never by unpickling.
+"""Opening files: compression and format are detected from the content, the ending is only a hint.
 
-Every problem is one sentence that names the file, what is wrong and what to do, raised as ``ValueError``, ``OSError``
-or ``MemoryError`` before any work is done.
+This module imports neither NumPy nor pandas, so that a file that cannot be read is refused at once. Every refusal is
+one sentence: what the file seems to be, and the shortest way out.
 """
 
 import bz2
@@ -13,51 +13,80 @@ import re
 import sys
 import zipfile
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
-from struct import unpack_from
 from typing import Any, BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mercerless.comparison.limits import LIMITS
 from mercerless.core.memory import check_memory, memory_budget
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".dat", ".data", ".phy", ".phylip", ".dist")
-FASTA_SUFFIXES = (".fasta", ".fa", ".faa", ".fna")
-TABLE_SUFFIXES = (".parquet", ".feather")
-ARRAY_SUFFIXES = (".npy", ".npz", ".mat")
-SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES, ".xlsx", *TABLE_SUFFIXES, *FASTA_SUFFIXES, ".mat")
-# types of elements
-_MAT_NUMBERS = (*range(1, 8), 9, 12, 13, 16, 17, 18)
-_MAT_MATRIX = 14
-_MAT_COMPRESSED = 15
-COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zip": None}
+#: The formats that `--format` takes, each with the endings that hint at it.
+FORMATS: dict[str, tuple[str, ...]] = {
+    "table": (".csv", ".tsv", ".txt", ".tab", ".dat", ".data", ".phy", ".phylip", ".dist"),
+    "lines": (),
+    "npy": (".npy",),
+    "npz": (".npz",),
+    "mat": (".mat",),
+    "parquet": (".parquet",),
+    "feather": (".feather",),
+    "xlsx": (".xlsx", ".xlsm"),
+    "json": (".json", ".jsonl", ".ndjson"),
+    "fasta": (".fasta", ".fa", ".faa", ".fna"),
+    "smi": (".smi", ".smiles", ".ism"),
+    "arff": (".arff",),
+    "ts": (".ts",),
+    "blast": (".m8", ".b6", ".blast6"),
+    "graphml": (".graphml",),
+}
+ENDINGS = {ending: form for form, endings in FORMATS.items() for ending in endings}
+ARRAY_FORMATS = ("npy", "npz", "mat")
+FRAME_FORMATS = ("parquet", "feather")
 
-#: Names under which a file of several arrays is searched for its matrix and its labels, first match wins.
-MATRIX_NAMES = (
-    "K",
-    "D",
-    "S",
-    "similarity",
-    "similarities",
-    "distance",
-    "distances",
-    "kernel",
-    "gram",
-    "matrix",
-    "X",
-)
-LABEL_NAMES = ("y", "labels", "label", "target", "targets", "classes", "class")
+#: The first bytes of formats that are read.
+MARKS = {
+    b"\x93NUMPY": "npy",
+    b"PAR1": "parquet",
+    b"ARROW1": "feather",
+    b"FEA1": "feather",
+    b"MATLAB 5": "mat",
+}
+#: The first bytes of formats that are not read: what the file seems to be, and what to do.
+UNREADABLE_MARKS = {
+    b"%PDF": ("a PDF", "save its table as .csv"),
+    b"\xd0\xcf\x11\xe0": ("an old Excel or Word file", "save it as .xlsx or .csv"),
+    b"MATLAB 7.3": ("a MATLAB 7.3 file", "save it with -v7"),
+    b"\x89HDF": ("an HDF5 file", "save the matrix as .npy or the table as .parquet"),
+    b"SQLite format 3": ("an SQLite database", "export the table as .csv"),
+    b"RDX": ("an R workspace", "write the data with write.csv in R"),
+    b"X\n\0": ("R's saveRDS", "write the data with write.csv in R"),
+    b"\x89PNG": ("a picture", "give the data instead"),
+    b"\xff\xd8\xff": ("a picture", "give the data instead"),
+    b"7z\xbc\xaf": ("a 7z archive", "unpack it first"),
+    b"Rar!": ("a RAR archive", "unpack it first"),
+    b"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it first, or use gzip"),
+}
+PICKLE_MARKS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+COMPRESSIONS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ": lzma.open, b"BZh": bz2.open}
+COMPRESSED_ENDINGS = (".gz", ".xz", ".bz2", ".zip")
+
 #: What to do about a file that is too large.
 LESS = "use a part of the rows"
 
 
-# ------------------------------------------------------------------------------------------------ opening files
+def name_of(path: Path) -> str:
+    """Return the file as it is called in a sentence."""
+    return "the standard input" if str(path) == "-" else repr(str(path))
 
 
-def existing_file(path: str | os.PathLike, suffixes: Sequence[str] = SUFFIXES) -> Path:
-    """Return `path` as a Path; an OSError or ValueError in one sentence if it cannot be such a file."""
+def ending_of(path: Path) -> str:
+    """Return the ending of a file's name, without that of a compression."""
+    endings = [ending.lower() for ending in path.suffixes]
+    if endings and endings[-1] in COMPRESSED_ENDINGS:
+        endings.pop()
+    return endings[-1] if endings else ""
+
+
+def existing_file(path: str | os.PathLike) -> Path:
+    """Return `path` as a Path; raise an OSError or ValueError in one sentence if it cannot be read."""
     path = Path(path)
     if str(path) == "-":
         return path
@@ -65,46 +94,78 @@ def existing_file(path: str | os.PathLike, suffixes: Sequence[str] = SUFFIXES) -
         raise FileNotFoundError(f"There is no file {str(path)!r}; check the path.")
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; give a file inside it.")
-    if format_of(path) not in suffixes:
-        raise ValueError(
-            f"Cannot read {str(path)!r}: its name must end in one of {', '.join(suffixes)}."
-        )
-    if path.is_file() and path.stat().st_size == 0:
-        raise ValueError(f"{str(path)!r} is empty.")
+    if path.is_file():  # not a pipe, which can be read only once
+        with open(path, "rb") as file:
+            head = file.read(LIMITS.head_bytes)
+            if not head:
+                raise ValueError(f"{str(path)!r} is empty.")
+            check_readable(head, path)
+            if head.startswith(b"PK"):
+                _zip_format(file, path)
     return path
 
 
-def format_of(path: Path) -> str:
-    """Return the suffix that says how to read a file, without that of a compression."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in COMPRESSIONS:
-        suffixes = suffixes[:-1] or [".csv"]
-        return suffixes[-1] if suffixes[-1] in SUFFIXES else ".csv"
-    return suffixes[-1] if suffixes else ""
+def check_readable(head: bytes, path: Path) -> None:
+    """Raise if a file's first bytes are those of a format that is not read."""
+    for mark, (kind, remedy) in UNREADABLE_MARKS.items():
+        if head.startswith(mark):
+            raise ValueError(f"{name_of(path)} seems to be {kind}; {remedy}.")
+    if head.startswith(PICKLE_MARKS) and ENDINGS.get(ending_of(path)) not in ARRAY_FORMATS:
+        raise ValueError(
+            f"{name_of(path)} seems to be a pickle: it holds pickled Python objects, which are "
+            "never loaded; save arrays as .npy and tables as .parquet."
+        )
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:200].lower()
+    if start.startswith((b"<!doctype html", b"<html")):
+        raise ValueError(f"{name_of(path)} seems to be a web page; download the data itself.")
 
 
-def open_file(path: Path) -> tuple[BinaryIO, str]:
-    """Return the uncompressed content of a file, or of standard input for ``-``, and its format as a suffix."""
+def open_file(path: Path, form: str | None = None) -> tuple[BinaryIO, str]:
+    """Return the uncompressed content of a file, or of standard input for ``-``, and its format.
+
+    `form` overrides the detected format.
+    """
+    if form is not None and form not in FORMATS:
+        raise ValueError(f"The format {form!r} is not known; use one of {', '.join(FORMATS)}.")
+    file = _open(path)
+    try:
+        content = _uncompressed(file, path)
+        if content is not file:
+            file.close()
+        return content, form or detect_format(content, path)
+    except Exception:
+        file.close()
+        raise
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.is_file():
+        return open(path, "rb")
     if str(path) == "-":
         content = sys.stdin.buffer.read(memory_budget() + 1)
-        check_memory(len(content), "Reading the standard input", remedy=LESS)
-        if not content:
-            raise ValueError("The standard input is empty.")
-        marks = {
-            b"\x93NUMPY": ".npy",
-            b"PK": ".npz",
-            b"PAR1": ".parquet",
-            b"ARROW1": ".feather",
-            b"MATLAB": ".mat",
-        }
-        return io.BytesIO(content), next(
-            (suffix for mark, suffix in marks.items() if content.startswith(mark)), ".csv"
-        )
-    compression = path.suffix.lower()
-    if compression not in COMPRESSIONS:
-        return open(path, "rb"), format_of(path)
+    else:
+        content = path.read_bytes()
+    check_memory(len(content), f"Reading {name_of(path)}", remedy=LESS)
+    if not content:
+        raise ValueError(f"{name_of(path).capitalize()} is empty.")
+    return io.BytesIO(content)
+
+
+def _uncompressed(file: BinaryIO, path: Path) -> BinaryIO:
+    """Return the content of a compressed file, or the file itself."""
+    head = file.read(8)
+    file.seek(0)
+    opener = next((opener for mark, opener in COMPRESSIONS.items() if head.startswith(mark)), None)
+    is_archive = head.startswith(b"PK") and _zip_format(file, path) == ""
+    is_named_so = path.suffix.lower() in COMPRESSED_ENDINGS
+    if opener is None and not is_archive and not is_named_so:
+        return file
     try:
-        content = _decompress(path, compression, memory_budget() + 1)
+        if opener is not None:
+            with opener(file) as stream:
+                content = stream.read(memory_budget() + 1)
+        else:
+            content = _read_only_member(file)
     except (
         OSError,
         EOFError,
@@ -113,255 +174,123 @@ def open_file(path: Path) -> tuple[BinaryIO, str]:
         NotImplementedError,
         RuntimeError,
         ValueError,
+        zlib.error,
     ):
-        raise ValueError(f"{str(path)!r} is damaged: it cannot be decompressed.") from None
-    except Exception as error:  # zlib.error, which the standard library does not always wrap
-        if type(error).__name__ != "error":
-            raise
-        raise ValueError(f"{str(path)!r} is damaged: it cannot be decompressed.") from None
-    check_memory(len(content), f"Reading {str(path)!r}", remedy=LESS)
+        raise ValueError(f"{name_of(path)} is damaged: it cannot be decompressed.") from None
+    check_memory(len(content), f"Reading {name_of(path)}", remedy=LESS)
     if not content:
-        raise ValueError(f"{str(path)!r} is empty.")
-    return io.BytesIO(content), format_of(path)
+        raise ValueError(f"{name_of(path)} is empty.")
+    check_readable(content[: LIMITS.head_bytes], path)
+    return io.BytesIO(content)
 
 
-def _decompress(path: Path, compression: str, most: int) -> bytes:
-    """Return at most `most` bytes of the content."""
-    opener = COMPRESSIONS[compression]
-    if opener is not None:
-        with opener(path) as file:
-            return file.read(most)
-    with zipfile.ZipFile(path) as archive:
-        members = [
-            name for name in archive.namelist() if not name.endswith("/") and "__MACOSX" not in name
-        ]
-        if len(members) != 1:
-            raise ValueError
-        with archive.open(members[0]) as file:
-            return file.read(most)
-
-
-# ------------------------------------------------------------------------------------------------------- arrays
-
-
-def read_arrays(path: str | os.PathLike) -> dict[str, NDArray]:
-    """Read every array of a .npy, .npz or .mat file, by name."""
-    path = existing_file(path, ARRAY_SUFFIXES)
-    file, suffix = open_file(path)
-    with file:
-        return load_arrays(file, suffix, path)
-
-
-def load_arrays(file: BinaryIO, suffix: str, path: Path) -> dict[str, NDArray]:
-    """Read the arrays of an open file by name; a .npy file or a sparse matrix has one, named "matrix"."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    what = f"Reading {str(path)!r}"
-    try:
-        if suffix == ".npy":
-            return {"matrix": _read_npy(file, size, what)}
-        arrays = _read_npz(file, what) if suffix == ".npz" else _read_mat(file, size, what)
-    except MemoryError:
-        raise
-    except Exception:  # a damaged file can fail anywhere in the readers
-        raise ValueError(
-            f"{str(path)!r} is not a readable {suffix} file of plain numbers or text: it is "
-            "damaged or "
-            "holds pickled Python objects, which are never loaded."
-        ) from None
-    if not arrays:
-        raise ValueError(f"{str(path)!r} holds no arrays.")
-    return _dense(arrays, path)
-
-
-def _read_npy(file: Any, size: int, what: str) -> NDArray:
-    """Read one array; what its header claims is checked against the `size` of what is there."""
-    version = np.lib.format.read_magic(file)
-    header = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    shape, _, dtype = header[version](file)
-    if dtype.hasobject or any(length < 0 for length in shape):
-        raise ValueError
-    n_bytes = dtype.itemsize
-    for length in shape:  # not np.prod, which overflows
-        n_bytes *= length
-    if n_bytes > size:
-        raise ValueError
-    check_memory(n_bytes, what, remedy=LESS)
-    file.seek(0)
-    return np.lib.format.read_array(file, allow_pickle=False)
-
-
-def _read_npz(file: BinaryIO, what: str) -> dict[str, NDArray]:
-    arrays = {}
+def _read_only_member(file: BinaryIO) -> bytes:
+    """Return the one file of a ZIP archive."""
     with zipfile.ZipFile(file) as archive:
-        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-        check_memory(sum(m.file_size for m in members), what, remedy=LESS)
-        for member in members:
-            with archive.open(member) as content:
-                arrays[member.filename.removesuffix(".npy")] = _read_npy(
-                    content, member.file_size, what
-                )
-    return arrays
+        (member,) = _members(archive)
+        with archive.open(member) as stream:
+            return stream.read(memory_budget() + 1)
 
 
-def _read_mat(file: BinaryIO, size: int, what: str) -> dict[str, NDArray]:
-    from scipy.io import loadmat, whosmat
+def _members(archive: zipfile.ZipFile) -> list[str]:
+    names = archive.namelist()
+    return [name for name in names if not name.endswith("/") and "__MACOSX" not in name]
 
-    n_cells = sum(int(np.prod([float(n) for n in shape])) for _, shape, _ in whosmat(file))
-    check_memory(8 * n_cells, what, remedy=LESS)
-    if n_cells > 2000 * size:  # more than any compression explains
-        raise ValueError
+
+def _zip_format(file: BinaryIO, path: Path) -> str:
+    """Return the format of a ZIP file: "npz", "xlsx", or "" for other files that were compressed."""
     file.seek(0)
-    _check_mat(file.read(), most=16 * n_cells + 2000 * size)
-    file.seek(0)
-    arrays = {}
-    for name, value in loadmat(file).items():
-        if isinstance(value, np.ndarray) and value.dtype == object:  # a cell array of words
-            value = np.array([np.asarray(cell).item() for cell in value.ravel()]).astype(str)
-        # words of a matrix of letters are equally long
-        if isinstance(value, np.ndarray) and value.dtype.kind == "U":
-            value = np.char.rstrip(value)
-        if isinstance(value, np.ndarray) and not name.startswith("__"):
-            arrays[name] = value.ravel() if 1 in value.shape and value.size > 1 else value
-        elif hasattr(value, "toarray"):
-            check_memory(8.0 * value.shape[0] * value.shape[1], what, remedy=LESS)
-            value.check_format(full_check=True)
-            arrays[name] = value.toarray()
-    return arrays
-
-
-def _check_mat(content: bytes, most: int) -> None:
-    """Refuse a damaged MATLAB file with elements of no known type, or too long: SciPy's reader may crash on it."""
-    if 0 in content[:4]:  # version 4, which has no elements
-        return
-    order = "<" if content[126:128] == b"IM" else ">"
-    at = 128
-    while at + 8 <= len(content):
-        kind, length = unpack_from(order + "II", content, at)
-        at += 8
-        if kind == _MAT_COMPRESSED:
-            inner = zlib.decompressobj().decompress(content[at : at + length], most)
-            kind, inside = unpack_from(order + "II", inner)
-            _check_mat_elements(inner, 8, min(8 + inside, len(inner)), order)
-        else:
-            _check_mat_elements(content, at, at + length, order)
-        if kind != _MAT_MATRIX or at + length > len(content):
-            raise ValueError
-        at += length
-
-
-def _check_mat_elements(content: bytes, at: int, end: int, order: str) -> None:
-    """The elements of one array, and of the arrays in it."""
-    while at < end:
-        kind, length = unpack_from(order + "II", content, at)
-        if kind >> 16:  # a small one, its values in the tag
-            kind, length, size = kind & 0xFFFF, kind >> 16, 0
-        else:
-            size = -(-length // 8) * 8
-        if length > (end - at if size else 4) or kind not in (*_MAT_NUMBERS, _MAT_MATRIX):
-            raise ValueError
-        if kind == _MAT_MATRIX:
-            _check_mat_elements(content, at + 8, at + 8 + length, order)
-        at += 8 + size
-
-
-def _dense(arrays: dict[str, NDArray], path: Path) -> dict[str, NDArray]:
-    """Return the matrix that `scipy.sparse.save_npz` wrote as one array; other arrays as they are."""
-    from scipy import sparse
-
-    if not {"format", "shape", "data"} <= set(arrays):
-        return arrays
     try:
-        form = arrays["format"].item()
-        shape = tuple(int(n) for n in arrays["shape"])
-        form = form.decode() if isinstance(form, bytes) else form
-        check_memory(8.0 * shape[0] * shape[1], f"Reading {str(path)!r}", remedy=LESS)
-        if form == "coo":
-            matrix = sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape)
-        else:
-            make = {"csr": sparse.csr_array, "csc": sparse.csc_array}[form]
-            matrix = make((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
-            matrix.check_format(full_check=True)
-    except (ValueError, KeyError, TypeError, IndexError, OverflowError):
+        with zipfile.ZipFile(file) as archive:
+            names = _members(archive)
+    except Exception:  # a damaged archive can fail anywhere
+        return ENDINGS.get(ending_of(path), "")
+    finally:
+        file.seek(0)
+    folders = {name.partition("/")[0] for name in names}
+    if "xl" in folders:
+        return "xlsx"
+    if folders & {"word", "ppt"}:
+        raise ValueError(f"{name_of(path)} seems to be a Word file; save its table as .csv.")
+    if "mimetype" in names:
         raise ValueError(
-            f"{str(path)!r} holds a damaged or unusual sparse matrix; save it in CSR format."
-        ) from None
-    return {"matrix": matrix.toarray()}
-
-
-def split_name(name: str) -> tuple[str, str]:
-    """Tell what an array is from the part of the data it is for: ``K_train`` is ("k", "train")."""
-    short = {"tr": "train", "te": "test", "trn": "train", "tst": "test"}
-    match = re.fullmatch(
-        r"(?:(train|test)_?)?(.+?)(?:_?(train|test)|_(tr|te|trn|tst))?", name.lower()
-    )
-    if match is None:
-        return name.lower(), ""
-    side = match[1] or match[3] or match[4] or ""
-    return match[2].strip("_"), short.get(side, side)
-
-
-def find_matrix(
-    arrays: dict[str, NDArray], path: str | os.PathLike, name: str | None = None
-) -> str:
-    """Return the name of the matrix among the `arrays` of one file."""
-    if name is not None:
-        if name not in arrays:
-            raise ValueError(f"{str(path)!r} has no array {name!r}; it has {', '.join(arrays)}.")
-        return name
-    if len(arrays) == 1:
-        return next(iter(arrays))
-    matrices = [
-        key for key, value in arrays.items() if value.ndim == 2 and split_name(key)[1] != "test"
-    ]
-    known = [
-        key for wanted in MATRIX_NAMES for key in matrices if split_name(key)[0] == wanted.lower()
-    ]
-    if len(matrices) == 1 or known:
-        return known[0] if known else matrices[0]
-    choice = (
-        "several matrices: " + ", ".join(matrices)
-        if matrices
-        else "no matrix among " + ", ".join(arrays)
-    )
-    raise ValueError(f"{str(path)!r} has {choice}; name the one to use.")
-
-
-def find_labels(arrays: dict[str, NDArray], side: str | None = None) -> str | None:
-    """Return the name of the 1-D array of labels among `arrays`, of the training or the test `part`, or None."""
-    sides = ("", "train") if side is None else (side,)
-    for wanted in LABEL_NAMES:
-        for key, value in arrays.items():
-            base, side_of = split_name(key)
-            if (
-                base == wanted
-                and side_of in sides
-                and (value.ndim == 1 or (value.ndim == 2 and 1 in value.shape))
-            ):
-                return key
-    return None
-
-
-def as_real(array: NDArray, what: str) -> NDArray:
-    """Return `array` as real floats (float32 kept) with two dimensions; one sentence about `what` if not."""
-    if array.dtype.kind not in "biuf":
-        kind = {"c": "complex numbers", "O": "Python objects", "U": "text", "S": "text"}
-        raise ValueError(
-            f"{what} holds {kind.get(array.dtype.kind, str(array.dtype))}; save a matrix of real "
-            "numbers."
+            f"{name_of(path)} seems to be an OpenDocument file; save it as .xlsx or .csv."
         )
-    if array.ndim != 2:
+    if any(name.endswith(".npy") for name in names) or path.suffix.lower() in (".npz", ".xlsx"):
+        return ENDINGS.get(path.suffix.lower(), "npz")
+    if len(names) > 1:
         raise ValueError(
-            f"{what} is {array.ndim}-dimensional; a matrix with two dimensions is needed."
+            f"{name_of(path)} holds {len(names)} files ({', '.join(names[:3])}, ...); unpack it "
+            "and give one of them."
         )
-    if array.size == 0:
-        raise ValueError(f"{what} has no entries (shape {array.shape}).")
-    return array.astype(np.float32 if array.dtype == np.float32 else np.float64, copy=False)
+    return ""
 
 
-def name_of(path: Path) -> str:
-    """The file in a sentence."""
-    return "the standard input" if str(path) == "-" else repr(str(path))
+def detect_format(file: BinaryIO, path: Path) -> str:
+    """Return the format of an uncompressed file: by its content, else by its ending, else a table."""
+    head = file.read(LIMITS.head_bytes)
+    file.seek(0)
+    for mark, form in MARKS.items():
+        if head.startswith(mark):
+            return form
+    if head.startswith(b"PK"):
+        return _zip_format(file, path)
+    hinted = ENDINGS.get(ending_of(path), "table")
+    if b"\0" in head[:1000] and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        return hinted  # binary
+    return _text_format(head) or hinted
+
+
+def _text_format(head: bytes) -> str:
+    """Return the format of a text that its first lines give away, or ""."""
+    encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    text = head.decode(encoding, errors="replace").lstrip()
+    if text.startswith(">"):
+        return "fasta"
+    if re.match(r'\{\s*["}]|\[\s*[\[{]', text):
+        return "json"
+    if text.startswith("<") and "<graphml" in text[:2000]:
+        return "graphml"
+    lines = (line.strip().lower() for line in text.splitlines())
+    first = next((line for line in lines if line and not line.startswith(("#", "%"))), "")
+    if first.startswith("@relation"):
+        return "arff"
+    if re.match(r"@(problemname|timestamps|univariate|classlabel|targetlabel|equallength)", first):
+        return "ts"
+    return ""
+
+
+def read_text(file: BinaryIO, path: Path) -> str:
+    """Return the text of an open file, with or without a byte order mark, its lines ended by newlines."""
+    remedy = "use a part of the rows, or save it as .npy"
+    size = file.seek(0, os.SEEK_END)
+    # about six times the text was measured
+    check_memory(8.0 * size, f"Reading {name_of(path)}", remedy=remedy)
+    file.seek(0)
+    content = file.read()
+    is_utf16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+    try:
+        text = _decode(content, "utf-16" if is_utf16 else "utf-8-sig")
+    except ValueError:
+        raise ValueError(f"{name_of(path)} is not text; save it as UTF-8.") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _decode(content: bytes, encoding: str) -> str:
+    try:
+        text = content.decode(encoding)
+    except ValueError:
+        if re.search(rb"[\0-\x08\x0e-\x1f]", content):
+            raise
+        text = content.decode("cp1252")  # Excel in Western countries
+    if "\0" in text:
+        raise ValueError
+    return text
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a text that are not empty."""
+    file, _ = open_file(path)
+    with file:
+        text = read_text(file, path)
+    return [line.strip() for line in text.split("\n") if line.strip()]

@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercerless.comparison.limits import LIMITS
 from mercerless.core.validation import check_square
 
-#: Beyond this share of missing entries a matrix is refused.
-MAX_SHARE = 0.3
 RANKS = (0, 1, 3, 8, 20)
 N_STEPS = 20
 
@@ -32,7 +31,7 @@ class Completion(NamedTuple):
 
 
 def fill_gaps(X: ArrayLike) -> Completion:
-    """Complete a square matrix with NaN: from the mirrored entry, else by the rank that foretells known pairs best.
+    """Complete a square matrix with NaN: from the mirrored entry, else by the rank that predicts known pairs best.
 
     Rank 0 is the mean of the row and the column. A missing diagonal becomes the median of the known one, or 0.
     """
@@ -47,10 +46,12 @@ def fill_gaps(X: ArrayLike) -> Completion:
     symmetric = bool(np.abs(X - X.T)[both].max(initial=0.0) <= 1e-8 * scale)
     if symmetric:
         X = np.where(np.isnan(X), X.T, X)
-    held = _hold_out(X, symmetric)
-    hidden = np.where(held, np.nan, X)
-    truth = X[held]
-    errors = {rank: float(((_complete(hidden, rank)[held] - truth) ** 2).mean()) for rank in RANKS}
+    held_out = _hold_out(X, symmetric)
+    hidden = np.where(held_out, np.nan, X)
+    truth = X[held_out]
+    errors = {
+        rank: float(((_complete(hidden, rank)[held_out] - truth) ** 2).mean()) for rank in RANKS
+    }
     rank = min(RANKS, key=errors.__getitem__)
     r2 = 1.0 - errors[rank] / max(float(truth.var()), np.finfo(float).tiny)
     filled = _complete(X, rank)
@@ -59,13 +60,12 @@ def fill_gaps(X: ArrayLike) -> Completion:
 
 
 def _check_share(unknown: NDArray) -> None:
-    """Refuse what nothing could be said about."""
+    """Raise if too much is missing to complete the rest."""
     share = float(unknown.mean())
-    if share > MAX_SHARE:
+    if share > LIMITS.missing_entries:
         raise ValueError(
-            f"{100 * share:.0f} % of the matrix is missing, more than the {100 * MAX_SHARE:.0f} % "
-            "that can be "
-            "completed; leave out the items with most gaps, or fill them in."
+            f"{100 * share:.0f} % of the matrix is missing, more than the {100 * LIMITS.missing_entries:.0f} % "
+            "that can be completed; leave out the items with most gaps, or fill them in."
         )
     alone = (unknown | unknown.T | np.eye(len(unknown), dtype=bool)).all(axis=1)
     if alone.any():

@@ -1,4 +1,4 @@
-"""From a file, or arrays, to a learning problem: every guess is written down with its reason and its override."""
+"""A learning problem made of arrays, a data frame or items; every guess is recorded with its reason."""
 
 import importlib
 import os
@@ -17,6 +17,7 @@ from sklearn.compose import ColumnTransformer
 
 from mercerless.comparison.columns import coerce, find_columns
 from mercerless.comparison.gaps import fill_gaps
+from mercerless.comparison.labels import is_missing
 from mercerless.core.memory import check_memory
 from mercerless.core.optional import import_optional
 from mercerless.core.validation import (
@@ -42,7 +43,7 @@ ONE_BY_ONE = "there must be one label per item; compare several targets one by o
 
 
 class Guess(NamedTuple):
-    """Something that was found out rather than said: what, the finding, why, and the option that overrides it."""
+    """Something that was inferred: what, the finding, why, and the option that overrides it."""
 
     what: str
     value: str
@@ -160,7 +161,8 @@ def make_problem(
 ) -> Problem:
     """Check arrays, a DataFrame or items and make them a problem; arguments are those of `compare`.
 
-    ``test`` marks the items of X that are the given test set, ``guesses`` is what was found out before.
+    Items without a label are left out. ``test`` marks the items of X that are the given test set, ``guesses`` is what
+    was inferred before.
     """
     guesses = list(guesses)
     for what, said, known in (("kind", kind, KINDS), ("task", task, TASKS)):
@@ -184,14 +186,18 @@ def make_problem(
         guesses.append(Guess("kind", kind, why, "kind"))
     if kind != "table":
         X = _check_matrix(X, kind)
-    y, task = _check_target(y, len(X), task, guesses)
-    problem = Problem(
-        kind, task, X, y, name, None if groups is None else _check_groups(groups, len(X)), **more
-    )
+    if groups is not None:
+        groups = _check_groups(groups, len(X))
+    problem = Problem(kind, "", X, _as_labels(y, len(X)), name, groups, **more)
+    labeled = _labeled_items(problem.y, guesses)
+    if len(labeled) < len(X):
+        problem = select(problem, labeled)
+    y, task = _check_target(problem.y, task, guesses)
+    problem = replace(problem, y=y, task=task)
     if test is not None:
-        problem = _split_rows(problem, test)
+        problem = _split_rows(problem, test[labeled])
     elif X_test is not None:
-        problem = _with_test(problem, X_test, y_test)
+        problem = _with_test(problem, X_test, y_test, labeled, guesses)
     problem = _without_rare(problem, guesses)
     if problem.is_classification and problem.y_test is not None:
         _check_test_classes(problem.y, problem.y_test)
@@ -228,7 +234,7 @@ def _check_groups(groups: ArrayLike, n_items: int) -> NDArray:
 
 
 def _without_gaps(X: NDArray, kind: str | None, guesses: list[Guess]) -> NDArray:
-    """Complete a matrix of similarities or distances that lacks some entries, and say so; NaN elsewhere is refused."""
+    """Complete a matrix of similarities or distances that lacks some entries, and say so; raise at other NaN."""
     if not np.isnan(X).any() or X.shape[0] != X.shape[1] or kind == "table":
         return check_real(X, "X")
     done = fill_gaps(X)
@@ -339,7 +345,7 @@ def listed(names: Iterable, most: int = 12) -> str:
 
 
 def _without_rare(problem: Problem, guesses: list[Guess]) -> Problem:
-    """Leave out the few items of classes that have fewer than five; refuse when they are not few."""
+    """Leave out the items of classes that have fewer than five; raise if they are more than a tenth."""
     if not problem.is_classification:
         return problem
     y = problem.y
@@ -379,9 +385,14 @@ def select(problem: Problem, rows: NDArray) -> Problem:
     )
 
 
-def _with_test(problem: Problem, X_test: Any, y_test: Any) -> Problem:
+def _with_test(
+    problem: Problem, X_test: Any, y_test: Any, labeled: NDArray, guesses: list[Guess]
+) -> Problem:
+    """Add the given test set: its labeled items, compared with the training items that have labels."""
     if problem.preprocessor is None:
         X_test = check_real(X_test, "X_test")
+        if problem.is_matrix and X_test.shape[1] > len(problem.X):
+            X_test = X_test[:, labeled] if X_test.shape[1] > labeled.max() else X_test
         if X_test.shape[1] != problem.X.shape[1]:
             raise ValueError(
                 f"X_test has {X_test.shape[1]} columns, X has {problem.X.shape[1]}; they must "
@@ -391,7 +402,10 @@ def _with_test(problem: Problem, X_test: Any, y_test: Any) -> Problem:
         raise ValueError("X has columns of words or gaps; pass X_test with the same columns.")
     if y_test is None or len(y_test) != len(X_test):
         raise ValueError("y_test must have one label per row of X_test.")
-    return replace(problem, X_test=X_test, y_test=_labels_like(problem.y, np.asarray(y_test)))
+    y_test = _as_labels(y_test, len(X_test))
+    rows = _labeled_items(y_test, guesses, "test items")
+    y_test = _labels_like(problem.y, _plain_labels(y_test[rows]))
+    return replace(problem, X_test=take(X_test, rows), y_test=y_test)
 
 
 def _labels_like(y: NDArray, y_test: NDArray) -> NDArray:
@@ -403,24 +417,23 @@ def _labels_like(y: NDArray, y_test: NDArray) -> NDArray:
     except (TypeError, ValueError):
         raise ValueError("y holds numbers but y_test does not; give both the same type.") from None
     if not np.isfinite(numbers).all():
-        raise ValueError("y_test has labels that are NaN or infinite; remove those items first.")
+        raise ValueError("y_test has labels that are infinite; remove those items first.")
     alike = numbers.astype(y.dtype)
     return alike if np.array_equal(alike, numbers) else numbers
 
 
 def _check_test_classes(y: NDArray, y_test: NDArray) -> None:
-    """Refuse a test set with classes that nothing can be learned about."""
+    """Raise if a test set has classes that nothing can be learned about."""
     strange = np.setdiff1d(y_test, y)
     if len(strange):
         raise ValueError(
             f"The given test set has the class {strange[0]!s}, which no training item has; remove "
-            "its items or do "
-            "without the given test set (--no-split)."
+            "its items or do without the given test set (--no-split)."
         )
 
 
 def _check_range(values: NDArray, what: str) -> None:
-    """Refuse numbers whose squares leave the range of floating point."""
+    """Raise if squares of the numbers would overflow or underflow."""
     largest = float(np.abs(values).max())
     if largest > 1e100 or 0 < largest < 1e-100:
         raise ValueError(
@@ -434,22 +447,15 @@ def _are_strings(X) -> bool:
     return listed and len(X) > 0 and all(isinstance(item, str) for item in X)
 
 
-def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tuple[NDArray, str]:
-    """Return checked labels and the task."""
+def _as_labels(y: Any, n_items: int) -> NDArray:
+    """Return one label per item, missing ones among them."""
     try:
         y = np.asarray(y)
     except ValueError:  # lists of labels of unequal length
         raise ValueError(f"The labels have several values for one item; {ONE_BY_ONE}.") from None
-    if y.dtype == object and any(
-        isinstance(label, (list, tuple, set, np.ndarray)) for label in y.ravel()
-    ):
+    several = (list, tuple, set, np.ndarray)
+    if y.dtype == object and any(isinstance(label, several) for label in y.ravel()):
         raise ValueError(f"The labels have several values for one item; {ONE_BY_ONE}.")
-    if y.dtype == object:
-        missing = sum(label is None or label != label for label in y.ravel())
-        if missing:
-            raise ValueError(f"{missing} labels are missing; remove those items first.")
-        numbers = all(isinstance(label, (int, float, np.number, np.bool_)) for label in y.ravel())
-        y = np.array([label if numbers else str(label) for label in y.ravel()]).reshape(y.shape)
     if y.ndim == 2 and 1 in y.shape:
         y = y.ravel()
     if y.ndim != 1:
@@ -459,9 +465,41 @@ def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tu
             f"There are {len(y)} labels for {n_items} items; there must be one per item, in their "
             "order."
         )
+    return y
+
+
+def _labeled_items(y: NDArray, guesses: list[Guess], items: str = "items") -> NDArray:
+    """Return the places of the items that have a label; say how many have none."""
+    if y.dtype.kind == "f":
+        is_labeled = ~np.isnan(y)
+    elif y.dtype.kind in "OUST":
+        is_labeled = np.array([not is_missing(label) for label in y], dtype=bool)
+    else:
+        is_labeled = np.ones(len(y), dtype=bool)
+    n_missing = int((~is_labeled).sum())
+    if n_missing == len(y):
+        raise ValueError(f"All {len(y)} labels are missing, so there is nothing to learn.")
+    if n_missing:
+        what = f"{n_missing} of {len(y)} {items}"
+        guesses.append(Guess("left out", what, "they have no label", "labels"))
+    return np.flatnonzero(is_labeled)
+
+
+def _plain_labels(y: NDArray) -> NDArray:
+    """Return labels of Python objects as numbers, if all are, or else as text."""
+    if y.dtype != object:
+        return y
+    is_numeric = all(isinstance(label, (int, float, np.number, np.bool_)) for label in y)
+    return np.array([label if is_numeric else str(label) for label in y])
+
+
+def _check_target(y: NDArray, task: str | None, guesses: list[Guess]) -> tuple[NDArray, str]:
+    """Return checked labels and the task."""
+    y = _plain_labels(y)
+    n_items = len(y)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(
-            f"{int((~np.isfinite(y)).sum())} labels are NaN or infinite; remove those items first."
+            f"{int((~np.isfinite(y)).sum())} labels are infinite; remove those items first."
         )
     if task is None:
         task, why = guess_task(y)
@@ -484,7 +522,7 @@ def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tu
 
 
 def guess_kind(X: NDArray) -> tuple[str, str]:
-    """Tell tables and matrices of all kinds apart; return the kind and the reason."""
+    """Infer whether an array is a table or a matrix of which kind; return the kind and the reason."""
     if X.shape[0] != X.shape[1]:
         return "table", f"X is not square ({X.shape[0]} x {X.shape[1]})"
     guess = matrix_kind(X)
@@ -538,5 +576,5 @@ def _split_rows(problem: Problem, test: NDArray) -> Problem:
     train = np.flatnonzero(~test)
     test = np.flatnonzero(test)
     X_test = problem.X[np.ix_(test, train)] if problem.is_matrix else take(problem.X, test)
-    y, _ = _check_target(problem.y[train], len(train), problem.task, [])
+    y, _ = _check_target(problem.y[train], problem.task, [])
     return replace(select(problem, train), y=y, X_test=X_test, y_test=problem.y[test])

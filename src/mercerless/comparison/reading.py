@@ -1,17 +1,36 @@
-"""From a file to a learning problem: what it holds is found out, noted and can be said otherwise."""
+"""Infer what a file holds and make it a learning problem; every guess is recorded and can be overridden."""
 
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.comparison import files, tables
+from mercerless.comparison import arrays as arrays_module
+from mercerless.comparison import files, formats, matrices
+from mercerless.comparison.arrays import LABEL_NAMES
+from mercerless.comparison.labels import label_names, label_values, parse_labels, read_labels
+from mercerless.comparison.limits import LIMITS
 from mercerless.comparison.problem import Guess, Problem, listed, make_problem
+from mercerless.comparison.tables import (
+    ID_NAMES,
+    MISSING,
+    NONE,
+    CellTable,
+    Items,
+    Pairs,
+    is_number,
+    is_plain_number,
+    without_thousands,
+)
+from mercerless.core.validation import guess_task
 from mercerless.spectra import KINDS, matrix_kind
+
+if TYPE_CHECKING:
+    from pandas import Series
 
 DISTANCE_NAMES = ("d", "dist", "distance", "distances")
 GROUP_COLUMNS = ("group", "groups")
@@ -29,18 +48,23 @@ def read_problem(
     drop: Sequence[str] = (),
     use_split: bool = True,
     similarity: str | None = None,
+    format: str | None = None,
+    sheet: str | None = None,
 ) -> Problem:
-    """Read a matrix, a table or items with their labels.
+    """Read a matrix, a table, items or a graph with their labels.
+
+    Rows without a label are left out, and their number is among the guesses of the problem.
 
     Parameters
     ----------
     path : path-like
-        A file of arrays (.npy, .npz, .mat), a table (text of any kind, .parquet, .feather, .xlsx), or sequences
-        (.fasta), compressed or not; "-" is the standard input.
+        A file of arrays (.npy, .npz, .mat), a table (text of any kind, .parquet, .feather, .xlsx, .json, .arff),
+        time series (.ts), sequences (.fasta), molecules (.smi), hits of a search (BLAST's outfmt 6) or a graph
+        (.graphml, edge lists), compressed or not; "-" is the standard input. The content decides, not the ending.
     labels : str or None, default=None
         A file with one label per item, or with their names and labels, or the column (or array) that holds them.
     kind, task : str or None, default=None
-        What the data and labels are; None finds out.
+        What the data and labels are; None infers it.
     groups : str or None, default=None
         The column (or array, or file) of groups; None looks for one named "group"; "none" uses none.
     array : str or None, default=None
@@ -48,9 +72,13 @@ def read_problem(
     drop : sequence of str, default=()
         Columns to leave out.
     use_split : bool, default=True
-        Whether a split into training and test rows found in the file is kept.
+        Whether a split into training and test rows in the file is kept.
     similarity : str or None, default=None
         How items are compared, by name or as "module:function".
+    format : str or None, default=None
+        The format of the file, such as "table", "fasta", "smi", "blast" or "lines"; None infers it.
+    sheet : str or None, default=None
+        The sheet of an Excel file, by name or number.
 
     Returns
     -------
@@ -70,14 +98,16 @@ def read_problem(
     """
     source = _Source(
         files.existing_file(path),
-        labels,
-        kind,
-        task,
-        groups,
-        array,
-        tuple(drop),
-        similarity,
+        labels=labels,
+        kind=kind,
+        task=task,
+        groups=groups,
+        array=array,
+        drop=tuple(drop),
+        similarity=similarity,
         use_split=use_split,
+        format=format,
+        sheet=sheet,
     )
     problem = source.read()
     options = {
@@ -89,15 +119,17 @@ def read_problem(
         "drop": list(drop) or None,
         "similarity": similarity,
         "use_split": None if use_split else False,
+        "format": format,
+        "sheet": sheet,
     }
-    said = "".join(f", {name}={value!r}" for name, value in options.items() if value is not None)
-    loading = f"problem = read_problem({os.fspath(path)!r}{said})\nX, y = problem.X, problem.y"
+    given = "".join(f", {name}={value!r}" for name, value in options.items() if value is not None)
+    loading = f"problem = read_problem({os.fspath(path)!r}{given})\nX, y = problem.X, problem.y"
     return replace(problem, loading=loading)
 
 
 @dataclass
 class _Source:
-    """A file and what was said about it; `read` finds out the rest and notes it in `guesses`."""
+    """A file and the options about it; `read` infers the rest and records it in `guesses`."""
 
     path: Path
     labels: str | None
@@ -108,6 +140,8 @@ class _Source:
     drop: tuple[str, ...]
     similarity: str | None
     use_split: bool
+    format: str | None
+    sheet: str | None
     guesses: list[Guess] = field(default_factory=list)
 
     @property
@@ -126,13 +160,15 @@ class _Source:
 
     def read(self) -> Problem:
         if self._are_lines():
-            return self._from_items(tables.read_lines(self.path), None)
-        content = tables.read(self.path)
+            return self._from_items(files.read_lines(self.path), None)
+        content = formats.read(self.path, self.format, self.sheet)
         if isinstance(content, dict):
             return self._from_arrays(content)
-        if isinstance(content, tables.Items):
+        if isinstance(content, Items):
             self.guess("kind", "strings", "the file has sequences", "kind")
             return self._from_items(content.items, content.ids)
+        if isinstance(content, Pairs):
+            return self._from_pairs(content)
         return self._from_table(content)
 
     def label_file(self, name: str, known: Iterable[str]) -> str:
@@ -142,136 +178,172 @@ class _Source:
             )
         return name
 
+    def no_labels(self, names: Iterable[str] = ()) -> ValueError:
+        remedy = "give them with --labels FILE, one per item"
+        names = list(names)
+        if names:
+            remedy += f", or name one of {listed(names)}"
+        return ValueError(f"{self.what} has no labels; {remedy}.")
+
     # ------------------------------------------------------------------------------------------------- items
 
     def _are_lines(self) -> bool:
-        """Whether the file holds one text per line: said, or no columns and a word for every number in every line."""
-        text = str(self.path) != "-" and files.format_of(self.path) in files.TEXT_SUFFIXES
-        if (
-            not text
-            or self.labels is None
-            or not Path(self.labels).is_file()
-            or self.kind not in (None, "strings")
-        ):
-            return False
-        lines = tables.read_lines(self.path)
-        columns = any(mark in line for line in lines for mark in "\t;,|")
-        if not lines or lines[0].startswith(">") or files.format_of(self.path) != ".txt":
-            return (
-                self.kind == "strings"
-                and bool(lines)
-                and not columns
-                and not lines[0].startswith(">")
-            )
-        if self.kind == "strings":
+        """Whether every line is one text: by the format, or since there are no columns and mostly words."""
+        if self.format == "lines":
             return True
-        if columns or any(
-            2 * sum(map(tables.is_number, line.split())) > len(line.split()) for line in lines
-        ):
+        has_label_file = self.labels is not None and Path(self.labels).is_file()
+        if self.format is not None or not has_label_file or not self.path.is_file():
+            return False
+        if self.kind not in (None, "strings"):
+            return False
+        file, form = files.open_file(self.path)
+        file.close()
+        if form != "table":
+            return False
+        lines = files.read_lines(self.path)
+        if not lines:
+            return False
+        has_columns = any(mark in line for line in lines for mark in "\t;,|")
+        is_plain = files.ending_of(self.path) in (".txt", "")
+        if self.kind == "strings":
+            return is_plain or not has_columns
+        if not is_plain or has_columns or any(map(_mostly_numbers_in, lines)):
+            return False
+        if formats.looks_like_smiles("\n".join(lines)) or self._are_edges(lines):
             return False
         self.guess("kind", "strings", "every line has words in it", "kind")
         return True
 
+    def _are_edges(self, lines: list[str]) -> bool:
+        """Whether every line names two items of the file of labels."""
+        names = label_names(self.labels or "")
+        pairs = [line.split()[:2] for line in lines if not line.startswith("#")]
+        return all(len(pair) == 2 and names.issuperset(pair) for pair in pairs[1:])
+
     def _from_items(self, items: Sequence[str], ids: Sequence[str] | None) -> Problem:
         if self.labels is None:
-            raise ValueError(
-                f"{self.what} has no labels; give them with --labels FILE, one per item."
-            )
-        y = tables.read_labels(self.label_file(self.labels, ()), len(items), ids)
-        g = (
-            None
-            if self.groups in (None, "none")
-            else tables.read_labels(self.groups, len(items), ids)
-        )
+            raise self.no_labels()
+        y = read_labels(self.label_file(self.labels, ()), len(items), ids)
+        groups = None
+        if self.groups not in (None, "none"):
+            groups = read_labels(self.groups or "", len(items), ids)
         if len(items) == len(y) + 1 and self.kind == "strings":
             items = items[1:]  # a header
-        return self.make(list(items), y, g, kind="strings", ids=ids)
+        return self.make(list(items), y, groups, kind="strings", ids=ids)
 
     # ------------------------------------------------------------------------------------------------ arrays
 
     def _from_arrays(self, arrays: dict[str, NDArray]) -> Problem:
-        name = files.find_matrix(arrays, self.path, self.array)
-        base, side = files.split_name(name)
+        name = arrays_module.find_matrix(arrays, self.path, self.array)
+        base, side = arrays_module.split_name(name)
         if len(arrays) > 1 and self.array is None:
             self.guess("matrix", name, "its name in the file", "array")
-        labels = (
-            self.labels
-            if self.labels in arrays
-            else None
-            if self.labels
-            else files.find_labels(arrays)
-        )
-        if labels is None and self.labels is None:
-            raise ValueError(
-                f"{self.what} has no labels; give them with --labels FILE, one per item."
-            )
-        where = self.what if len(arrays) == 1 else f"{name!r} in {self.what}"
         X = arrays[name]
-        n_items = None if X.ndim == 1 else len(X)
-        if labels is None:
-            y = tables.read_labels(self.label_file(self.labels or "", arrays), n_items)
+        label = self._label_array(arrays)
+        if label is None:
+            n_items = None if X.ndim == 1 else len(X)
+            y = read_labels(self.label_file(self.labels or "", arrays), n_items)
         else:
-            y = tables.label_values(arrays[labels], f"{labels!r} in {self.what}")
+            y = label_values(arrays[label], f"{label!r} in {self.what}")
+        where = self.what if len(arrays) == 1 else f"{name!r} in {self.what}"
         if X.ndim == 1 and X.dtype.kind in "biuf":
-            X = tables.from_condensed(X, where, len(y))
+            X = matrices.from_condensed(X, where, len(y))
             self.guess(
                 "matrix", f"{len(X)} x {len(X)}", f"{name} has the distances of all pairs", "array"
             )
-        X = files.as_real(X, where)
+        X = arrays_module.as_real(X, where)
         if self.kind is None and base in DISTANCE_NAMES and X.shape[0] == X.shape[1]:
             self.kind = "dissimilarity" if matrix_kind(X).kind == "dissimilarity" else "distance"
             self.guess("kind", self.kind, f"the array is named {name}", "kind")
-        more = {}
-        test = next((name for name in arrays if files.split_name(name) == (base, "test")), None)
-        y_test = files.find_labels(arrays, "test")
-        if (
-            self.use_split
-            and side != "test"
-            and test is not None
-            and y_test is not None
-            and labels is not None
-        ):
-            more = {
-                "X_test": arrays[test],
-                "y_test": tables.label_values(arrays[y_test], f"{y_test!r} in {self.what}"),
-            }
-            self.guess(
-                "split",
-                f"{len(more['y_test'])} test items",
-                f"the file has {test} and {y_test}",
-                "no-split",
-            )
-        return self.make(X, y, self._array_groups(arrays, len(y)), **more)
+        tests = {}
+        if self.use_split and side != "test" and label is not None:
+            tests = self._test_arrays(arrays, base)
+        return self.make(X, y, self._array_groups(arrays, len(y)), **tests)
+
+    def _label_array(self, arrays: dict[str, NDArray]) -> str | None:
+        """Return the name of the array of labels; None if they are in another file."""
+        if self.labels is not None:
+            return self.labels if self.labels in arrays else None
+        label = arrays_module.find_labels(arrays)
+        if label is None:
+            raise self.no_labels()
+        return label
+
+    def _test_arrays(self, arrays: dict[str, NDArray], base: str) -> dict[str, NDArray]:
+        """Return the test set of the file, if there is one."""
+        test = next(
+            (name for name in arrays if arrays_module.split_name(name) == (base, "test")), None
+        )
+        label = arrays_module.find_labels(arrays, "test")
+        if test is None or label is None:
+            return {}
+        y_test = label_values(arrays[label], f"{label!r} in {self.what}")
+        self.guess(
+            "split", f"{len(y_test)} test items", f"the file has {test} and {label}", "no-split"
+        )
+        return {"X_test": arrays[test], "y_test": y_test}
 
     def _array_groups(self, arrays: dict[str, NDArray], n_items: int) -> NDArray | None:
         if self.groups == "none":
             return None
         if self.groups is not None:
-            known = self.groups in arrays
-            return (
-                arrays[self.groups]
-                if known
-                else tables.read_labels(self.label_file(self.groups, arrays), n_items)
-            )
+            if self.groups in arrays:
+                return arrays[self.groups]
+            return read_labels(self.label_file(self.groups, arrays), n_items)
         group = next((name for name in GROUP_COLUMNS if name in arrays), None)
-        if group is not None:
-            self.guess("groups", group, "its name in the file", "groups")
-        return None if group is None else arrays[group]
+        if group is None:
+            return None
+        self.guess("groups", group, "its name in the file", "groups")
+        return arrays[group]
 
     # ------------------------------------------------------------------------------------------------ tables
 
-    def _from_table(self, table: tables.CellTable) -> Problem:
+    def _from_table(self, table: CellTable) -> Problem:
+        self._check_drop(table)
+        table = table.without(self.drop)
+        pairs = self._as_pairs(table)
+        if pairs is not None:
+            return self._from_pairs(pairs)
+        self._note_format(table)
+        label = self._label_column(table)
+        if label is not None and table.ragged:
+            raise ValueError(f"{table.ragged}; {matrices.UNEVEN}")
+        y = None if label is None else self._parse_column(table, label)
+        rest = table.without([label])
+        groups, rest = self._table_groups(rest)
+        test, rest = self._table_split(rest)
+        if not rest.frame.shape[1]:
+            raise ValueError(
+                f"{self.what} has no columns beside the labels; give the data, or say which column "
+                "has the labels with --labels."
+            )
+        text = self._text_column(rest)
+        if text is not None:
+            y = self._labels(y, len(rest.frame), rest.ids)
+            problem = self.make(rest.text(text), y, groups, kind="strings", ids=rest.ids, test=test)
+            return replace(problem, roles={text: "text"})
+        if self._is_matrix(rest, y):
+            return self._from_square(rest, y, groups, test)
+        y = self._labels(y, len(rest.frame), rest.ids)
+        return self._from_columns(rest, y, groups, test)
+
+    def _check_drop(self, table: CellTable) -> None:
         names = list(map(str, table.frame.columns))
         for name in self.drop:
-            if name not in names and not (
-                table.ids is not None and name.lower() in tables.ID_NAMES
-            ):
+            is_id = table.ids is not None and name.lower() in ID_NAMES
+            if name not in names and not is_id:
                 raise ValueError(
                     f"{self.what} has no column {name!r} to drop; it has {listed(names)}."
                 )
-        table = table.without(self.drop)
-        if self._is_pair_list(table):
-            return self._from_pairs(table)
+
+    def _note_format(self, table: CellTable) -> None:
+        """Record what the format says, what names the rows, and what the word "None" means."""
+        if table.kind is not None and self.kind is None:
+            self.kind = table.kind
+            reason = "R printed them" if table.kind == "distance" else "the lines are SMILES"
+            self.guess("kind", table.kind, reason, "kind")
+        if table.series:
+            self.guess("series", table.series, "by linear interpolation", "format")
         if table.ids is not None and self.kind != "strings":
             self.guess(
                 "names of the items",
@@ -279,109 +351,128 @@ class _Source:
                 "it names the rows",
                 "drop",
             )
-        label = self._label_column(table)
-        if label is not None and table.ragged:
-            raise ValueError(f"{table.ragged}; {tables.UNEVEN}")
-        y = (
-            None
-            if label is None
-            else tables.parse_labels(table.text(label), f"column {label!r} of {self.what}")
-        )
-        rest = table.without([label])
-        g, rest = self._table_groups(rest)
-        test, rest = self._table_split(rest)
-        if not rest.frame.shape[1]:
-            raise ValueError(f"{self.what} has no columns beside the labels.")
-        text = self._text_column(rest)
-        if text is not None:
-            y = self._labels(y, len(rest.frame), rest.ids)
-            problem = self.make(rest.text(text), y, g, kind="strings", ids=rest.ids, test=test)
-            problem = replace(problem, roles={text: "text"})
-        elif self._is_matrix(rest, y):
-            n_items = len(y) if y is not None else self._count_labels(rest)
-            X, ids = tables.as_matrix(rest, n_items, gaps=True)
-            if (
-                rest.ragged
-                or np.isnan(rest.frame.to_numpy(np.float64)).any()
-                or len(X) != len(rest.frame)
-            ):
-                self.guess(
-                    "matrix", f"{len(X)} x {len(X)}", "the file has one triangle of it", "kind"
-                )
-            problem = self.make(X, self._labels(y, len(X), ids), g, ids=ids, test=test)
-        else:
-            problem = self._from_columns(rest, self._labels(y, len(rest.frame), rest.ids), g, test)
-        return problem
+        if table.none_levels:
+            columns = f"in {listed(table.none_levels)}"
+            if table.none_is_missing:
+                self.guess(NONE, f"a missing value {columns}", "columns of numbers have it", "drop")
+            else:
+                self.guess(NONE, f"a level {columns}", "no column of numbers has it", "drop")
+
+    def _parse_column(self, table: CellTable, name: str) -> NDArray:
+        """Return the labels of a column, and record which words among numbers are none."""
+        cells = table.text(name)
+        y = parse_labels(cells, f"column {name!r} of {self.what}", table.none_is_missing)
+        if y.dtype.kind == "f":
+            words = {cell for cell in cells if cell not in MISSING and not is_plain_number(cell)}
+            if words:
+                why = "the other labels are numbers"
+                self.guess("missing labels", listed(map(repr, sorted(words))), why, "task")
+        return y
 
     def _labels(self, y: NDArray | None, n_items: int, ids: Sequence[str] | None) -> NDArray:
-        return y if y is not None else tables.read_labels(self.labels or "", n_items, ids)
+        return read_labels(self.labels or "", n_items, ids) if y is None else y
 
-    def _count_labels(self, table: tables.CellTable) -> int:
-        return (
-            len(table.frame)
-            if table.ids is not None
-            else len(tables.read_labels(self.labels or ""))
-        )
+    def _count_labels(self, table: CellTable) -> int:
+        if table.ids is not None:
+            return len(table.frame)
+        return len(read_labels(self.labels or ""))
+
+    def _from_square(
+        self, table: CellTable, y: NDArray | None, groups: NDArray | None, test: NDArray | None
+    ) -> Problem:
+        n_items = self._count_labels(table) if y is None else len(y)
+        X, ids = matrices.as_matrix(table, n_items, gaps=True)
+        has_gaps = np.isnan(table.frame.to_numpy(np.float64)).any()
+        if table.ragged or has_gaps or len(X) != len(table.frame):
+            self.guess("matrix", f"{len(X)} x {len(X)}", "the file has one triangle of it", "kind")
+        return self.make(X, self._labels(y, len(X), ids), groups, ids=ids, test=test)
 
     def _from_columns(
-        self, table: tables.CellTable, y: NDArray, groups: NDArray | None, test: NDArray | None
+        self, table: CellTable, y: NDArray, groups: NDArray | None, test: NDArray | None
     ) -> Problem:
         if table.ragged:
-            raise ValueError(f"{table.ragged}; {tables.UNEVEN}")
-        mixed = [
-            name
-            for name, column in table.frame.items()
-            if column.dtype.kind == "O" and _mostly_numbers(column.dropna().astype(str))
-        ]
-        tables.check_numbers(
-            table, [*mixed, *table.frame.columns[[d.kind in "biuf" for d in table.frame.dtypes]]]
-        )
+            raise ValueError(f"{table.ragged}; {matrices.UNEVEN}")
+        frame = table.frame.copy()
+        for name, column in table.frame.items():
+            frame[name] = self._cleaned(str(name), column)
         if self.kind is None:
             self.kind = "table"
-            self.guess(
-                "kind",
-                "table",
-                f"{table.frame.shape[0]} rows and {table.frame.shape[1]} columns",
-                "kind",
-            )
-        return self.make(table.frame, y, groups, ids=table.ids, test=test)
+            shape = f"{frame.shape[0]} rows and {frame.shape[1]} columns"
+            self.guess("kind", "table", shape, "kind")
+        return self.make(frame, y, groups, ids=table.ids, test=test)
 
-    def _is_matrix(self, table: tables.CellTable, y: NDArray | None) -> bool:
+    def _cleaned(self, name: str, column: "Series") -> "Series":
+        """Return a column of numbers without stray words, which become gaps; anything else as it is."""
+        if column.dtype.kind == "f":
+            is_infinite = np.isinf(column)
+            if is_infinite.any():
+                self._note_gaps(name, f"{is_infinite.sum()} infinite numbers")
+            return column.where(~is_infinite, np.nan)
+        if column.dtype.kind != "O":
+            return column
+        cells = column.dropna().astype(str)
+        cleaned = cells.map(without_thousands)
+        is_word = ~cleaned.map(is_number).astype(bool)
+        n_words = int(is_word.sum())
+        if n_words >= (1 - LIMITS.numbers_in_column) * len(cells):
+            return column
+        words = sorted(set(cells[is_word]))
+        if words and cells.nunique() <= LIMITS.mixed_levels and len(words) < n_words:
+            what = f"column {name!r} with {listed(map(repr, words), 3)}"
+            self.guess("categories", what, "it has few different values", "drop")
+            return column
+        separated = cells[cleaned != cells]
+        if len(separated):
+            what = f"column {name!r}, such as {separated.iloc[0]}"
+            self.guess("thousands separators", what, "they are left out", "drop")
+        if n_words:
+            cell = "cell is" if n_words == 1 else "cells are"
+            self._note_gaps(name, f"{n_words} {cell} {listed(map(repr, words), 3)}")
+        numbers = cleaned.where(~is_word, "nan").astype(np.float64)
+        numbers = numbers.where(np.isfinite(numbers), np.nan)
+        return numbers.reindex(column.index)
+
+    def _note_gaps(self, name: str, what: str) -> None:
+        why = "taken as missing, since the column has numbers"
+        self.guess("words among numbers", f"column {name!r}: {what}", why, "drop")
+
+    def _is_matrix(self, table: CellTable, y: NDArray | None) -> bool:
         """Whether the columns are a square matrix, one triangle of it or the distances of all pairs."""
         if self.kind is not None:
             return self.kind in KINDS
         n_rows, n_columns = table.frame.shape
-        if any(dtype.kind not in "biuf" for dtype in table.frame.dtypes):
-            return (
-                n_rows == n_columns
-                and sum(dtype.kind in "biuf" for dtype in table.frame.dtypes) > n_columns / 2
-            )
-        if n_rows == n_columns or (n_columns == n_rows - 1 and table.frame.isna().to_numpy().any()):
+        n_numeric = sum(dtype.kind in "biuf" for dtype in table.frame.dtypes)
+        if n_numeric < n_columns:
+            return n_rows == n_columns and n_numeric > n_columns / 2
+        if n_rows == n_columns:
             return True
-        return (
-            y is None
-            and 1 in (n_rows, n_columns)
-            and n_rows * n_columns > 2
-            and self._count_labels(table) != n_rows
-        )
+        if n_columns == n_rows - 1 and table.frame.isna().to_numpy().any():
+            return True
+        is_vector = 1 in (n_rows, n_columns) and n_rows * n_columns > 2
+        return y is None and is_vector and self._count_labels(table) != n_rows
 
-    def _label_column(self, table: tables.CellTable) -> str | None:
-        """Return the column of labels; None where they are in a file."""
+    def _label_column(self, table: CellTable) -> str | None:
+        """Return the column of labels; None if they are in a file."""
         names = list(map(str, table.frame.columns))
         if self.labels is not None:
             if self.labels in names:
                 return self.labels
             self.label_file(self.labels, names)
             return None
-        column = next((name for name in names if name.lower() in files.LABEL_NAMES), None)
+        column = next((name for name in names if name.lower() in LABEL_NAMES), None)
         if column is not None:
             self.guess("labels", f"column {column!r}", "its name", "labels")
             return column
+        if self._is_class_first(table):
+            if self.kind is None:
+                self.kind = "table"
+            self.guess(
+                "labels", f"column {names[0]!r}", "classes come first, then numbers", "labels"
+            )
+            return names[0]
         n_rows = len(table.frame)
         if len(names) in (1, n_rows, n_rows - 1) or n_rows == 1 or table.ragged:
-            raise ValueError(
-                f"{self.what} has no labels; give them with --labels FILE, one per item."
-            )
+            raise self.no_labels()
         column = names[-1]
         why = "the last column"
         if (
@@ -395,39 +486,61 @@ class _Source:
         self.guess("labels", f"column {column!r}", why, "labels")
         return column
 
-    def _text_column(self, table: tables.CellTable) -> str | None:
-        """Return the column of strings to compare, where that is what the file is for."""
-        names = [
-            str(name)
-            for name, dtype in zip(table.frame.columns, table.frame.dtypes)
-            if dtype.kind == "O"
-        ]
-        if self.kind not in (None, "strings") or (self.kind is None and self.similarity is None):
-            only = (
-                len(table.frame.columns) == 1 and len(names) == 1 and _is_text(table.text(names[0]))
+    def _is_class_first(self, table: CellTable) -> bool:
+        """Whether a table of numbers without header has its classes in front, as UCR's time series have.
+
+        So it is if whole numbers of few values come before many columns of decimals, or if only the first column has
+        consecutive codes and the last has too many values for classes. Raises if other columns may be classes, too.
+        """
+        frame = table.frame
+        n_columns = frame.shape[1]
+        is_numeric = all(dtype.kind in "iuf" for dtype in frame.dtypes)
+        if table.named or table.ids is not None or not is_numeric or n_columns < 3 or table.ragged:
+            return False
+        first = frame.iloc[:, 0]
+        last = frame.iloc[:, -1]
+        if not _are_classes(first) or (_are_classes(last) and last.nunique() > 1):
+            return False
+        rest = frame.iloc[:, 1:]
+        n_decimal = sum(not _is_whole(column) for _, column in rest.items())
+        if n_columns > LIMITS.series_columns and n_decimal > 0.9 * (n_columns - 1):
+            return True
+        if n_columns == len(frame) or not _are_codes(first):
+            return False
+        if any(_are_codes(column) for _, column in rest.items()):
+            raise ValueError(
+                f"{self.what} has no header, and its labels may be the classes "
+                f"{listed(map(int, np.unique(first)), 4)} in the first column or the numbers in the "
+                f"last; say --labels 'column 1' or --labels 'column {n_columns}'."
             )
-            return names[0] if self.kind is None and only else None
-        texts = (
-            [name for name in names if _is_text(table.text(name))]
-            or names
-            or [str(table.frame.columns[0])]
-        )
+        return True
+
+    def _text_column(self, table: CellTable) -> str | None:
+        """Return the column of strings to compare, if that is what the file is for."""
+        columns = zip(table.frame.columns, table.frame.dtypes)
+        words = [str(name) for name, dtype in columns if dtype.kind == "O"]
+        if self.kind not in (None, "strings"):
+            return None
+        if self.kind is None and self.similarity is None:
+            is_only = table.frame.shape[1] == 1 and len(words) == 1
+            return words[0] if is_only and _is_text(table.text(words[0])) else None
+        texts = [name for name in words if _is_text(table.text(name))]
+        texts = texts or words or [str(table.frame.columns[0])]
         if len(texts) > 1:
             raise ValueError(
                 f"{self.what} has several columns of text, {listed(texts)}; leave out all but the "
-                "one to compare with "
-                "--drop."
+                f"one to compare, such as with --drop {texts[-1]}."
             )
         return texts[0]
 
-    def _table_groups(self, table: tables.CellTable) -> tuple[NDArray | None, tables.CellTable]:
+    def _table_groups(self, table: CellTable) -> tuple[NDArray | None, CellTable]:
         names = list(map(str, table.frame.columns))
         name = self.groups
         if name == "none":
             return None, table
         if name is not None and name not in names:
             if Path(name).is_file():
-                return tables.read_labels(name, len(table.frame), table.ids), table
+                return read_labels(name, len(table.frame), table.ids), table
             raise ValueError(f"{self.what} has no column {name!r}; it has {listed(names)}.")
         if name is None:
             name = next((column for column in names if column.lower() in GROUP_COLUMNS), None)
@@ -436,120 +549,141 @@ class _Source:
             self.guess("groups", f"column {name!r}", "its name", "groups")
         return np.array(table.text(name)), table.without([name])
 
-    def _table_split(self, table: tables.CellTable) -> tuple[NDArray | None, tables.CellTable]:
+    def _table_split(self, table: CellTable) -> tuple[NDArray | None, CellTable]:
         """Take out a column that says train or test; True marks test rows."""
         for name in map(str, table.frame.columns):
             if name.lower() not in SPLIT_COLUMNS:
                 continue
             cells = [cell.lower() for cell in table.text(name)]
             if set(cells) <= {"train", "training", "test", "testing"} and len(set(cells)) == 2:
+                rest = table.without([name])
+                if not self.use_split:
+                    return None, rest
                 test = np.array([cell.startswith("test") for cell in cells])
-                if self.use_split:
-                    self.guess("split", f"{test.sum()} test items", f"column {name!r}", "no-split")
-                return test if self.use_split else None, table.without([name])
+                self.guess("split", f"{test.sum()} test items", f"column {name!r}", "no-split")
+                return test, rest
         return None, table
 
     # ------------------------------------------------------------------------------------------------- pairs
 
-    def _is_pair_list(self, table: tables.CellTable) -> bool:
-        """Whether the rows are pairs: two columns with the same names and one of numbers, more rows than names."""
-        if table.frame.shape[1] != 3 or table.ids is not None or self.kind in ("table", "strings"):
-            return False
-        if (
-            self.labels is None
-            or self.labels in table.frame.columns
-            or table.frame.dtypes.iloc[2].kind not in "biuf"
-        ):
-            return False
-        first, second = (set(table.text(str(name))) for name in table.frame.columns[:2])
-        words = all(dtype.kind in "Oiu" for dtype in table.frame.dtypes[:2])
-        return (
-            words
-            and len(first & second) >= 0.5 * min(len(first), len(second))
-            and len(table.frame) > len(first)
-        )
+    def _as_pairs(self, table: CellTable) -> Pairs | None:
+        """Return the rows as pairs of items if they are pairs with a number, or edges between labeled items."""
+        is_excluded = table.ids is not None or self.kind in ("table", "strings")
+        has_label_file = self.labels is not None and self.labels not in table.frame.columns
+        if is_excluded or not has_label_file or table.frame.shape[1] not in (2, 3):
+            return None
+        names = list(map(str, table.frame.columns))
+        if any(dtype.kind not in "Oiu" for dtype in table.frame.dtypes[:2]):
+            return None
+        first = table.text(names[0])
+        second = table.text(names[1])
+        if table.frame.shape[1] == 2:
+            if not Path(self.labels or "").is_file():
+                return None
+            if not label_names(self.labels or "").issuperset([*first, *second]):
+                return None
+            ones = np.ones(len(first))
+            why = "every row is an edge between two items"
+            return Pairs(self.path, first, second, ones, "edge", why, kind="similarity")
+        if table.frame.dtypes.iloc[2].kind not in "biuf":
+            return None
+        shared = set(first) & set(second)
+        fewest = min(len(set(first)), len(set(second)))
+        if len(shared) < 0.5 * fewest or len(table.frame) <= len(set(first)):
+            return None
+        matrices.check_numbers(table, [names[2]])
+        values = table.frame[names[2]].to_numpy(np.float64)
+        why = "every row is a pair of items and a number"
+        return Pairs(self.path, first, second, values, names[2], why, lines=table.lines)
 
-    def _from_pairs(self, table: tables.CellTable) -> Problem:
-        """Make a list of pairs a matrix: a pair in one direction counts for both.
-
-        Pairs that are not listed are the farthest, since lists mostly leave out what is unlike, as a search does; those
-        listed without a number are unknown, and completed.
-        """
-        rows, columns, name = (str(name) for name in table.frame.columns)
-        tables.check_numbers(table, [name])
-        values = table.frame[name].to_numpy(np.float64)
-        known = values[~np.isnan(values)]
-        if not len(known):
-            raise ValueError(f"{self.what} is a list of pairs, but column {name!r} has no number.")
-        pairs = list(zip(table.text(rows), table.text(columns)))
-        ids = sorted({item for pair in pairs for item in pair})
-        kind = self.kind or self._kind_of_pairs(name, pairs, values)
-        unknown = np.zeros((len(ids), len(ids)), dtype=bool)
-        place = {item: i for i, item in enumerate(ids)}
-        X = np.full((len(ids), len(ids)), np.nan)
-        for row, ((a, b), value) in enumerate(zip(pairs, values)):
-            if not np.isnan(X[place[a], place[b]]) and X[place[a], place[b]] != value:
-                raise ValueError(
-                    f"{table.at(row, name)}: the pair {a}, {b} comes twice with different numbers; "
-                    "keep one."
-                )
-            X[place[a], place[b]] = value
-            unknown[place[a], place[b]] = unknown[place[b], place[a]] = np.isnan(value)
-        X = np.where(np.isnan(X), X.T, X)
-        near, far = (0.0, known.max()) if kind == "distance" else (known.max(), 0.0)
-        alone = np.isnan(np.diagonal(X))
-        X[alone, alone] = near
-        gaps = np.isnan(X) & ~unknown
-        X[gaps] = far
+    def _from_pairs(self, pairs: Pairs) -> Problem:
+        """Make a list of pairs a matrix, and record what was put where the list has no number."""
+        kind = self.kind or pairs.kind
+        if kind is None:
+            kind = self._kind_of_pairs(pairs)
+        elif self.kind is None:
+            self.guess("kind", kind, f"the numbers are of the type {pairs.name}", "kind")
         self.kind = kind
-        filled = f"; {gaps.sum()} entries that it does not have are {far:g}" if gaps.any() else ""
-        self.guess(
-            "matrix",
-            f"{len(ids)} x {len(ids)}",
-            f"every row is a pair of items and a number{filled}",
-            "kind",
-        )
-        if alone.any():
-            self.guess(
-                "diagonal",
-                f"{near:g}",
-                f"{alone.sum()} items are not compared with themselves",
-                "kind",
-            )
-        return self.make(X, tables.read_labels(self.labels or "", len(ids), ids), ids=ids)
+        matrix = matrices.pair_matrix(pairs, kind)
+        n_items = len(matrix.ids)
+        filled = ""
+        if matrix.n_unlisted:
+            filled = f"; {matrix.n_unlisted} entries that it does not have are {matrix.far:g}"
+        self.guess("matrix", f"{n_items} x {n_items}", f"{pairs.why}{filled}", "kind")
+        if matrix.n_alone:
+            why = f"{matrix.n_alone} items are not compared with themselves"
+            self.guess("diagonal", f"{matrix.near:g}", why, "kind")
+        return self.make(matrix.X, self._pair_labels(pairs, matrix.ids), ids=matrix.ids)
 
-    def _kind_of_pairs(self, name: str, pairs: list[tuple[str, str]], values: NDArray) -> str:
-        """Tell similarities from distances by the column's name or by the items' numbers with themselves."""
-        named = name.lower()
-        if named.startswith("dis") or named == "d":
+    def _pair_labels(self, pairs: Pairs, ids: list[str]) -> NDArray:
+        """Return the labels of the items: from a file, or from the attributes of a graph's nodes."""
+        attributes = pairs.attributes
+        names = [] if attributes is None else list(map(str, attributes.columns))
+        name = self.labels
+        if name is None:
+            name = next((column for column in names if column.lower() in LABEL_NAMES), None)
+            if name is None:
+                raise self.no_labels(names)
+            self.guess("labels", f"attribute {name!r} of the nodes", "its name", "labels")
+        if attributes is None or name not in names:
+            return read_labels(self.label_file(name, names), len(ids), ids)
+        cells = attributes[name].reindex(ids).fillna("")
+        return parse_labels(cells.tolist(), f"attribute {name!r} of {self.what}")
+
+    def _kind_of_pairs(self, pairs: Pairs) -> str:
+        """Distinguish similarities from distances by their name or by the items' numbers with themselves."""
+        name = pairs.name.lower()
+        if name.startswith("dis") or name == "d":
             kind = "distance"
-            why = f"the column is named {name!r}"
-        elif named.startswith(("sim", "score", "weight", "kernel", "identity", "corr")):
+            why = f"the column is named {pairs.name!r}"
+        elif name.startswith(("sim", "score", "weight", "kernel", "identity", "corr")):
             kind = "similarity"
-            why = f"the column is named {name!r}"
+            why = f"the column is named {pairs.name!r}"
         else:
-            selves = [
-                value for (a, b), value in zip(pairs, values) if a == b and not np.isnan(value)
-            ]
-            if not selves:
+            is_self = np.array(pairs.first) == np.array(pairs.second)
+            selves = pairs.values[is_self & ~np.isnan(pairs.values)]
+            if not len(selves):
                 raise ValueError(
                     f"{self.what} is a list of pairs, but are its numbers similarities or "
-                    "distances? Say --kind "
-                    "similarity or --kind distance."
+                    "distances? Say --kind similarity or --kind distance."
                 )
-            kind = "distance" if max(selves) <= np.nanmin(values) else "similarity"
+            kind = "distance" if selves.max() <= np.nanmin(pairs.values) else "similarity"
             why = "of the items with themselves"
         self.guess("kind", kind, why, "kind")
         return kind
 
 
-def _mostly_numbers(cells: Any) -> bool:
-    """Whether a column of text should be numbers: most cells are, or would be without thousands separators."""
-    numbers = sum(map(tables.is_number, cells))
-    separated = any("," in cell and tables.is_number(cell.replace(",", "")) for cell in cells)
-    return numbers > 0.5 * len(cells) or separated
+def _mostly_numbers_in(line: str) -> bool:
+    """Whether more than half of the words of a line are numbers."""
+    words = line.split()
+    return 2 * sum(map(is_number, words)) > len(words)
 
 
 def _is_text(cells: list[str]) -> bool:
     """Whether a column holds strings to be compared: words, most of them different."""
-    return len(set(cells)) > len(cells) / 2 and not any(map(tables.is_number, cells))
+    return len(set(cells)) > len(cells) / 2 and not any(map(is_number, cells))
+
+
+def _is_whole(column: "Series") -> bool:
+    values = column.dropna().to_numpy(np.float64)
+    return bool((values == np.round(values)).all())
+
+
+def _are_classes(column: "Series") -> bool:
+    """Whether a column of numbers may hold classes: whole numbers of few values."""
+    values = column.to_numpy(np.float64)
+    if not np.isfinite(values).all() or not _is_whole(column):
+        return False
+    if column.nunique() > LIMITS.leading_classes:
+        return False
+    return guess_task(values)[0] == "classification"
+
+
+def _are_codes(column: "Series") -> bool:
+    """Whether a column holds codes of classes: 0, 1, 2, ..., or 1, 2, 3, ..., or -1 and 1."""
+    if not _are_classes(column):
+        return False
+    codes = np.unique(column)
+    if codes.tolist() == [-1, 1]:
+        return True
+    return len(codes) > 1 and codes[0] in (0, 1) and bool((np.diff(codes) == 1).all())

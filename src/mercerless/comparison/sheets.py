@@ -3,32 +3,30 @@
 import csv
 import io
 import re
+import shlex
 import zipfile
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from mercerless.comparison.files import LESS, name_of
+from mercerless.comparison.limits import LIMITS
 from mercerless.core.memory import check_memory
 from mercerless.core.optional import import_optional
 
-#: As many rows as a sheet of Excel has.
-MOST_ROWS = 1_048_576
-#: Cells of a sheet with its empty ones, and of all sheets in the file; some two minutes of reading.
-MOST_CELLS = 10_000_000
 #: What Excel shows instead of a value.
 ERRORS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
 _TAGS = re.compile(rb"<(?:\w+:)?(row|c|si)[\s/>]")
-_CHUNK = 2**22
 
 
-class _TooLargeError(ValueError):
-    """A sheet beyond the bounds; says so in one sentence."""
+class _RefusedError(ValueError):
+    """A sheet that is too large or not there; the message is one sentence."""
 
 
-def read_sheet(file: BinaryIO, path: Path) -> str:
-    """Return the one sheet of an Excel file that has cells as text with commas, to be read like any text.
+def read_sheet(file: BinaryIO, path: Path, sheet: str | None = None) -> str:
+    """Return a sheet of an Excel file as text with commas, to be read like any text.
 
-    Formulas are the values that Excel stored with them.
+    `sheet` is a name or a number, counted from 1; without it there must be one sheet with cells. Formulas are the
+    values that Excel stored with them.
     """
     openpyxl = import_optional("openpyxl", "table", "Reading .xlsx")
     what = name_of(path)
@@ -39,16 +37,34 @@ def read_sheet(file: BinaryIO, path: Path) -> str:
             check_memory(20.0 * size, f"Reading {what}", remedy=LESS)
             _check_tags(archive, what)
         workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        sheets = {sheet.title: _rows(sheet, what) for sheet in workbook.worksheets}
-    except (MemoryError, _TooLargeError):
+        sheets = {one.title: one for one in workbook.worksheets}
+        if sheet is None:
+            rows = {title: _rows(one, what) for title, one in sheets.items()}
+        else:
+            title = _find_sheet(list(sheets), sheet, what)
+            rows = {title: _rows(sheets[title], what)}
+    except (MemoryError, _RefusedError):
         raise
     except Exception:  # a damaged file can fail anywhere in the reader
         raise ValueError(f"{what} is not a readable xlsx file.") from None
-    filled = [name for name, rows in sheets.items() if rows]
-    if len(filled) != 1:
-        which = f"sheets {', '.join(map(repr, filled))}; keep one of them" if filled else "no cells"
-        raise ValueError(f"{what} has {which}.")
-    return _as_text(sheets[filled[0]])
+    filled = [title for title in rows if rows[title]]
+    if not filled:
+        raise ValueError(f"{what} has no cells.")
+    if len(filled) > 1:
+        raise ValueError(
+            f"{what} has sheets {', '.join(map(repr, filled))}; choose one, such as --sheet "
+            f"{shlex.quote(filled[0])}."
+        )
+    return _as_text(rows[filled[0]])
+
+
+def _find_sheet(titles: list[str], sheet: str, what: str) -> str:
+    """Return the title of the sheet of this name or number."""
+    if sheet in titles:
+        return sheet
+    if sheet.isdigit() and 1 <= int(sheet) <= len(titles):
+        return titles[int(sheet) - 1]
+    raise _RefusedError(f"{what} has no sheet {sheet!r}; it has {', '.join(map(repr, titles))}.")
 
 
 def _check_tags(archive: zipfile.ZipFile, what: str) -> None:
@@ -57,22 +73,24 @@ def _check_tags(archive: zipfile.ZipFile, what: str) -> None:
     for member in archive.infolist():
         rest = b""
         with archive.open(member) as stream:
-            while block := stream.read(_CHUNK):
+            while block := stream.read(LIMITS.sheet_chunk):
                 text = rest + block
                 end = max(text.rfind(b"<"), 0)  # a tag may go on in the next block
-                rest = text[end:][:_CHUNK]
+                rest = text[end:][: LIMITS.sheet_chunk]
                 for tag in _TAGS.findall(text[:end]):
                     counts[tag] += 1
                 _check_bounds(counts[b"row"], max(counts[b"c"], counts[b"si"]), what)
 
 
 def _check_bounds(n_rows: int, n_cells: int, what: str) -> None:
-    for count, most, things in ((n_rows, MOST_ROWS, "rows"), (n_cells, MOST_CELLS, "cells")):
+    for count, most, things in (
+        (n_rows, LIMITS.sheet_rows, "rows"),
+        (n_cells, LIMITS.sheet_cells, "cells"),
+    ):
         if count > most:
-            raise _TooLargeError(
+            raise _RefusedError(
                 f"{what} has more than {most:,} {things}, empty ones among them; delete those, or "
-                "save the sheet as "
-                ".csv or .parquet."
+                "save the sheet as .csv or .parquet."
             )
 
 

@@ -19,7 +19,8 @@ def import_optional(name: str, extra: str, what: str) -> ModuleType:
     except ModuleNotFoundError:
         package = name.partition(".")[0]
         raise ImportError(
-            f"{what} needs {package}; install it with: pip install 'mercerless[{extra}]'."
+            f"{what} needs {package}; install it with: pip install {package}, or in the folder of "
+            f"mercerless with: pip install '.[{extra}]'."
         ) from None
 
 

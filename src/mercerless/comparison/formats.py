@@ -1,0 +1,509 @@
+"""Reading whatever a file holds, in the formats of several fields: arrays, tables, items or pairs."""
+
+import io
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.comparison.arrays import load_arrays
+from mercerless.comparison.files import (
+    ARRAY_FORMATS,
+    FRAME_FORMATS,
+    LESS,
+    existing_file,
+    name_of,
+    open_file,
+    read_text,
+)
+from mercerless.comparison.sheets import read_sheet
+from mercerless.comparison.tables import (
+    CellTable,
+    Items,
+    Pairs,
+    frame_table,
+    is_number,
+    pandas,
+    parse_table,
+)
+from mercerless.core.memory import check_memory
+from mercerless.core.optional import import_optional
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Content = dict[str, NDArray] | CellTable | Items | Pairs
+
+
+def read(path: str | os.PathLike, form: str | None = None, sheet: str | None = None) -> Content:
+    """Read whatever a file holds: arrays by name, a table, items, or pairs of items.
+
+    `form` overrides the detected format, `sheet` names the sheet of an Excel file or gives its number.
+    """
+    path = existing_file(path)
+    file, form = open_file(path, form)
+    with file:
+        if form in ARRAY_FORMATS:
+            return load_arrays(file, form, path)
+        if form in FRAME_FORMATS:
+            return read_frame(file, form, path)
+        text = content_text(file, form, path, sheet)
+    return parse_text(text, form, path)
+
+
+def content_text(file: BinaryIO, form: str, path: Path, sheet: str | None = None) -> str:
+    """Return the text of an open file, or that of a sheet."""
+    if form == "xlsx":
+        return read_sheet(file, path, sheet)
+    if sheet is not None:
+        raise ValueError(f"{name_of(path)} has no sheets; leave out --sheet.")
+    return read_text(file, path)
+
+
+def parse_text(text: str, form: str, path: Path) -> CellTable | Items | Pairs:
+    """Parse a text of a known format."""
+    if form in PARSERS:
+        return PARSERS[form](text, path)
+    printed = _parse_printed_distances(text, path)
+    if printed is not None:
+        return printed
+    if looks_like_smiles(text):
+        return parse_smiles(text, path)
+    if _looks_like_hits(text):
+        return parse_hits(text, path)
+    if form == "table":
+        text = _without_edge_data(text)
+    return parse_table(text, path)
+
+
+def read_frame(file: BinaryIO, form: str, path: Path) -> CellTable:
+    """Read Parquet or Feather."""
+    pd = pandas()
+    parquet = import_optional("pyarrow.parquet", "table", f"Reading .{form}")
+    try:
+        if form == "parquet":
+            claim = parquet.ParquetFile(file).metadata
+            n_cells = claim.num_rows * claim.num_columns
+            check_memory(16.0 * n_cells, f"Reading {name_of(path)}", remedy=LESS)
+            file.seek(0)
+            frame = pd.read_parquet(file)
+        else:
+            frame = pd.read_feather(file)
+    except MemoryError:
+        raise
+    except Exception:  # a damaged file can fail anywhere in the readers
+        raise ValueError(f"{name_of(path)} is not a readable {form} file.") from None
+    return frame_table(frame, path)
+
+
+# -------------------------------------------------------------------------------------------------------- items
+
+
+def parse_fasta(text: str, path: Path) -> Items:
+    """Return the names and the sequences of a FASTA file."""
+    records = [record.split("\n", 1) for record in f"\n{text}".split("\n>")[1:]]
+    if not records:
+        raise ValueError(f"{name_of(path)} is not a readable FASTA file: it has no record.")
+    names = []
+    items = []
+    for head, *sequence in records:
+        words = head.split()
+        name = words[0] if words else ""
+        item = "".join("".join(sequence).split())
+        if not item:
+            raise ValueError(
+                f"{name_of(path)} is not a readable FASTA file: the record {name!r} has no "
+                "sequence."
+            )
+        names.append(name)
+        items.append(item)
+    return Items(tuple(names), tuple(items))
+
+
+SMILES = re.compile(r"(?=[\[A-Za-z*])(?:\[[^\]\s]+\]|Br|Cl|[BCNOPSFIbcnops*]|[=#$:/\\.()%\d@+-])+")
+
+
+def looks_like_smiles(text: str) -> bool:
+    """Whether every line begins with a molecule in SMILES, most of them with a bond, a ring or a branch."""
+    lines = [line for line in text.split("\n")[:200] if line.strip() and line[0] != "#"]
+    if any("," in line or ";" in line for line in lines[:5]):
+        return False
+    rows = [line.split() for line in lines]
+    if rows and rows[0][0].lower() in ("smiles", "smi"):
+        rows = rows[1:]
+    firsts = [row[0] for row in rows]
+    if not firsts or not all(map(SMILES.fullmatch, firsts)) or any(map(is_number, firsts)):
+        return False
+    with_structure = sum(bool(re.search(r"[=#()\[\]]|[A-Za-z]\d", first)) for first in firsts)
+    return 2 * with_structure > len(firsts) and len(set(firsts)) > len(firsts) / 2
+
+
+def parse_smiles(text: str, path: Path) -> CellTable:
+    """Parse molecules in SMILES: one per line, before its name and further columns if there are any."""
+    lines = [line.strip() for line in text.split("\n")]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    mark = "\t" if any("\t" in line for line in lines) else None
+    rows = [line.split(mark) for line in lines]
+    if len({len(row) for row in rows}) > 1:  # names of several words
+        rows = [line.split(mark, 1) for line in lines]
+    width = max(len(row) for row in rows)
+    rows = [[cell.strip() for cell in row] + [""] * (width - len(row)) for row in rows]
+    header = ["smiles", *(f"column {i + 2}" for i in range(width - 1))]
+    if not SMILES.fullmatch(rows[0][0]):
+        header = rows[0]
+        rows = rows[1:]
+    if not rows:
+        raise ValueError(f"{name_of(path)} has no molecules.")
+    frame = pandas().DataFrame(rows, columns=header).replace("", np.nan)
+    names = frame.iloc[:, 1] if width > 1 else frame.iloc[:, 0]
+    ids = None
+    if width > 1 and names.is_unique and not names.isna().any() and not all(map(is_number, names)):
+        ids = tuple(names)
+        frame = frame.drop(columns=header[1])
+    return CellTable(path, frame, ids, kind="strings")
+
+
+# ------------------------------------------------------------------------------------------------------- tables
+
+
+def parse_json(text: str, path: Path) -> CellTable:
+    """Parse records, one per line or in a list, or columns, as pandas and R write them."""
+    pd = pandas()
+    try:
+        content = _load_json(text)
+        frame = _json_frame(content)
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        raise ValueError(
+            f"{name_of(path)} is not JSON with one record per row; write it with pandas' "
+            "to_json(orient='records')."
+        ) from None
+    if isinstance(frame.columns, pd.RangeIndex):  # lists of numbers have no names
+        names = [f"column {i + 1}" for i in range(frame.shape[1])]
+        return CellTable(path, frame_table(frame.set_axis(names, axis=1), path).frame, named=False)
+    return frame_table(frame, path)
+
+
+def _load_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:  # one value per line
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+
+
+def _json_frame(content: Any) -> "DataFrame":
+    pd = pandas()
+    if isinstance(content, dict):
+        if {"columns", "data"} <= set(content):
+            return pd.DataFrame(content["data"], content.get("index"), content["columns"])
+        if isinstance(content.get("data"), list):
+            content = content["data"]
+    if isinstance(content, list):
+        if all(isinstance(record, dict) for record in content):
+            return pd.json_normalize(content)
+        return pd.DataFrame(content)
+    values = list(content.values())
+    if all(isinstance(value, dict) for value in values):
+        frame = pd.DataFrame(content)
+        is_by_row = all(name.isdigit() for name in content) and not all(
+            str(name).isdigit() for name in frame.index
+        )
+        if is_by_row:
+            frame = frame.T.infer_objects()
+        if all(str(name).isdigit() for name in frame.index):
+            frame = frame.reset_index(drop=True)
+        return frame
+    if not all(isinstance(value, list) for value in values):
+        return pd.json_normalize([content])
+    return pd.DataFrame(content)
+
+
+def parse_arff(text: str, path: Path) -> CellTable:
+    """Parse a table of Weka: numbers and words, not sparse rows and not bags of rows."""
+    what = name_of(path)
+    head, *rest = re.split(r"(?im)^[ \t]*@data[ \t]*$", text, maxsplit=1)
+    attributes = re.findall(
+        r"(?im)^[ \t]*@attribute[ \t]+('[^'\n]*'|\"[^\"\n]*\"|\S+)[ \t]+(\S.*)$", head
+    )
+    rows = [line.strip() for line in "".join(rest).split("\n")]
+    rows = [row for row in rows if row and not row.startswith("%")]
+    if not attributes or not rows:
+        raise ValueError(f"{what} is not a readable ARFF file: it has no attributes or no rows.")
+    if rows[0].startswith("{"):
+        raise ValueError(f"{what} has sparse rows; save it with Weka's filter SparseToNonSparse.")
+    if any(kind.lower().startswith("relational") for _, kind in attributes):
+        raise ValueError(f"{what} has bags of rows; save one row per item instead.")
+    frame = _arff_frame(rows, attributes, what)
+    return frame_table(frame, path)
+
+
+def _arff_frame(rows: list[str], attributes: list[tuple[str, str]], what: str) -> "DataFrame":
+    pd = pandas()
+    names = [name.strip("'\"") for name, _ in attributes]
+    quote = "'" if any("'" in row for row in rows) else '"'
+    try:
+        frame = pd.read_csv(
+            io.StringIO("\n".join(rows)),
+            names=range(len(names)),
+            index_col=False,
+            quotechar=quote,
+            escapechar="\\",
+            skipinitialspace=True,
+            dtype=str,
+            keep_default_na=False,
+            na_values=["?"],
+        )
+        for place, (_, kind) in enumerate(attributes):
+            if kind.lower().startswith(("numeric", "real", "integer")):
+                frame[place] = pd.to_numeric(frame[place])
+    except (ValueError, OverflowError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{what} is not a readable ARFF file: {reason}") from None
+    return frame.set_axis(names, axis=1)
+
+
+def parse_series(text: str, path: Path) -> CellTable:
+    """Parse time series of sktime (.ts): a column per point in time, and the class or target after them.
+
+    Series of unequal length are stretched to the longest by linear interpolation.
+    """
+    what = name_of(path)
+    head, *rest = re.split(r"(?im)^[ \t]*@data[ \t]*$", text, maxsplit=1)
+    settings = {}
+    for name, value in re.findall(r"(?im)^[ \t]*@(\w+)[ \t]+(\S+)", head):
+        settings[name.lower()] = value.lower()
+    lines = [line.strip() for line in "".join(rest).split("\n")]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    if not lines:
+        raise ValueError(f"{what} is not a readable .ts file: there is no series after @data.")
+    if settings.get("timestamps") == "true" or lines[0].startswith("("):
+        raise ValueError(f"{what} has time stamps; save the series without them.")
+    label = ""
+    if settings.get("classlabel") == "true":
+        label = "class"
+    elif settings.get("targetlabel") == "true":
+        label = "target"
+
+    rows = [line.split(":") for line in lines]
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError(
+            f"{what} has series of different numbers of dimensions; give all the same."
+        )
+    labels = [row.pop().strip() for row in rows] if label else []
+    n_dimensions = len(rows[0])
+    if not n_dimensions:
+        raise ValueError(f"{what} is not a readable .ts file: it has labels but no series.")
+    columns: dict[str, Any] = {}
+    notes = []
+    for dimension in range(n_dimensions):
+        series = [_numbers(row[dimension], what) for row in rows]
+        values, note = _as_columns(series, what)
+        prefix = "t" if n_dimensions == 1 else f"d{dimension + 1}_t"
+        columns |= {f"{prefix}{i + 1}": column for i, column in enumerate(values.T)}
+        notes.append(note)
+    if label:
+        is_numeric = label == "target" and all(map(is_number, labels))
+        columns[label] = np.array(labels, dtype=np.float64 if is_numeric else object)
+    frame = pandas().DataFrame(columns).replace({"?": np.nan} if label == "class" else {})
+    return CellTable(path, frame, series=next(filter(None, notes), ""))
+
+
+def _numbers(cells: str, what: str) -> NDArray:
+    """Return the numbers of a series, NaN for a question mark."""
+    try:
+        return np.array([float(cell.replace("?", "nan")) for cell in cells.split(",")])
+    except ValueError:
+        raise ValueError(
+            f"{what} has {cells[:20]!r} where a series of numbers should be; separate numbers by "
+            "commas and dimensions by colons."
+        ) from None
+
+
+def _as_columns(series: list[NDArray], what: str) -> tuple[NDArray, str]:
+    """Return series as rows of one length, and a note if they had to be stretched."""
+    lengths = [len(values) for values in series]
+    longest = max(lengths)
+    check_memory(8.0 * longest * len(series), f"Reading {what}", remedy=LESS)
+    if min(lengths) == longest:
+        return np.array(series), ""
+    note = f"series of {min(lengths)} to {longest} points, stretched to {longest}"
+    places = np.linspace(0.0, 1.0, longest)
+    stretched = [np.interp(places, np.linspace(0.0, 1.0, len(one)), one) for one in series]
+    return np.array(stretched), note
+
+
+# ---------------------------------------------------------------------------------------------------- distances
+
+
+def _parse_printed_distances(text: str, path: Path) -> CellTable | None:
+    """Parse what R's print(dist) shows, or return None: a lower triangle with names, in blocks of columns."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) < 3 or not lines[0][0].isspace() or set(",;|\t") & set(lines[0] + lines[1]):
+        return None
+    columns: list[str] = []
+    values: dict[tuple[str, str], float] = {}
+    rows: dict[str, None] = {}  # in their order
+    block: list[str] = []
+    for line in lines:
+        cells = line.split()
+        if line[0].isspace():
+            block = cells
+            columns += block
+            continue
+        name, *numbers = cells
+        if len(numbers) > len(block) or not all(map(is_number, numbers)):
+            return None
+        rows[name] = None
+        for column, number in zip(block, numbers):
+            values[name, column] = float(number)
+    items = list(dict.fromkeys([*columns[:1], *rows]))
+    n_items = len(items)
+    pairs = [(items[i], items[j]) for i in range(n_items) for j in range(i)]
+    is_triangle = columns in (items[:-1], items) and not set(pairs) - set(values)
+    if n_items < 3 or not is_triangle:
+        return None
+    X = np.zeros((n_items, n_items))
+    X[np.tril_indices(n_items, -1)] = [values[pair] for pair in pairs]
+    frame = pandas().DataFrame(X + X.T, columns=items)
+    return CellTable(path, frame, tuple(items), kind="distance")
+
+
+HIT_COLUMNS = (
+    "query",
+    "target",
+    "identity",
+    "length",
+    "mismatches",
+    "gaps",
+    "query start",
+    "query end",
+    "target start",
+    "target end",
+    "evalue",
+    "bitscore",
+)
+
+
+def _looks_like_hits(text: str) -> bool:
+    """Whether the lines are hits of BLAST, DIAMOND or MMseqs2: two names and ten numbers, between tabs."""
+    lines = [line for line in text.split("\n")[:50] if line.strip() and line[0] != "#"]
+    rows = [line.split("\t") for line in lines]
+    return bool(rows) and all(_is_hit(row) for row in rows)
+
+
+def _is_hit(row: Sequence[str]) -> bool:
+    if len(row) != len(HIT_COLUMNS) or not all(map(is_number, row[2:])):
+        return False
+    is_share = 0.0 <= float(row[2]) <= 100.0
+    is_whole = all(cell.strip().isdigit() for cell in row[3:10])
+    return is_share and is_whole and float(row[10]) >= 0.0
+
+
+def parse_hits(text: str, path: Path) -> Pairs:
+    """Parse the hits of a search (outfmt 6): the best bit score of every pair; a pair without a hit is far apart."""
+    rows = [line.split("\t") for line in text.split("\n") if line.strip() and line[0] != "#"]
+    bad = next((i for i, row in enumerate(rows) if not _is_hit(row)), None)
+    if bad is not None or not rows:
+        raise ValueError(
+            f"{name_of(path)} is not a list of hits with the 12 columns of BLAST's -outfmt 6; see "
+            f"row {0 if bad is None else bad + 1}."
+        )
+    best: dict[tuple[str, str], float] = {}
+    for row in rows:
+        pair = (row[0].strip(), row[1].strip())
+        best[pair] = max(float(row[-1]), best.get(pair, -np.inf))
+    return Pairs(
+        path,
+        [first for first, _ in best],
+        [second for _, second in best],
+        np.array(list(best.values())),
+        "bitscore",
+        "every row is a hit with its bit score",
+        kind="similarity",
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- graphs
+
+
+def _without_edge_data(text: str) -> str:
+    """Return an edge list of NetworkX with the weights that stand in braces at the ends of its lines."""
+    lines = text.split("\n")
+    edges = [line for line in lines if line.strip() and line[0] != "#"]
+    if not edges or not all(re.search(r"\s\{.*\}\s*$", line) for line in edges):
+        return text
+    weights = [re.sub(r"\s\{[^{}]*'weight': ([^,}]+)[^{}]*\}\s*$", r" \1", line) for line in edges]
+    return "\n".join(re.sub(r"\s\{.*\}\s*$", "", line) for line in weights)
+
+
+def parse_graphml(text: str, path: Path) -> Pairs:
+    """Parse a graph: its edges are pairs, with their weights or 1, and nodes may have labels."""
+    from xml.etree import ElementTree
+
+    what = name_of(path)
+    if "<!ENTITY" in text or "<!DOCTYPE" in text:
+        raise ValueError(f"{what} declares XML entities, which are not read; remove them.")
+    try:
+        root = ElementTree.fromstring(text.encode())
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        raise ValueError(f"{what} is not readable XML: {error}.") from None
+    for element in root.iter():
+        element.tag = str(element.tag).rpartition("}")[2]
+    keys = {
+        key.get("id", ""): key.get("attr.name") or key.get("id", "") for key in root.iter("key")
+    }
+    graph = root.find("graph")
+    if graph is None:
+        raise ValueError(f"{what} has no graph.")
+    nodes = {node.get("id", ""): _attributes(node, keys) for node in graph.iter("node")}
+    edges = [
+        (e.get("source", ""), e.get("target", ""), _attributes(e, keys)) for e in graph.iter("edge")
+    ]
+    if not edges:
+        raise ValueError(f"{what} has a graph without edges.")
+    weight = _weight_name(edges)
+    cells = ["1" if weight is None else data.get(weight, "nan") for _, _, data in edges]
+    if not all(map(is_number, cells)):
+        raise ValueError(f"{what}: the edges' {weight!r} are not all numbers; write numbers.")
+    kind = "distance" if weight in ("distance", "length") else "similarity"
+    return Pairs(
+        path,
+        [first for first, _, _ in edges],
+        [second for _, second, _ in edges],
+        np.array(cells, dtype=np.float64),
+        weight or "edge",
+        "every edge of the graph is a pair" + (f" with its {weight}" if weight else ""),
+        kind=kind,
+        directed=graph.get("edgedefault") == "directed",
+        attributes=pandas().DataFrame.from_dict(nodes, orient="index"),
+    )
+
+
+def _attributes(element: Any, keys: dict[str, str]) -> dict[str, str]:
+    """Return the attributes of a node or an edge by name."""
+    data = element.findall("data")
+    return {
+        keys.get(one.get("key", ""), one.get("key", "")): (one.text or "").strip() for one in data
+    }
+
+
+def _weight_name(edges: list[tuple[str, str, dict[str, str]]]) -> str | None:
+    """Return the attribute of edges that holds their weights, or None."""
+    names = {name for _, _, data in edges for name in data}
+    usual = ("weight", "similarity", "score", "distance", "length")
+    return next((name for name in usual if name in names), None)
+
+
+PARSERS = {
+    "fasta": parse_fasta,
+    "smi": parse_smiles,
+    "json": parse_json,
+    "arff": parse_arff,
+    "ts": parse_series,
+    "blast": parse_hits,
+    "graphml": parse_graphml,
+}

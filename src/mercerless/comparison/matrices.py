@@ -1,0 +1,187 @@
+"""Matrices of similarities or distances in tables: whole, as a triangle, as a vector, or as a list of pairs."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.comparison.files import name_of
+from mercerless.comparison.tables import CellTable, Pairs, is_number
+from mercerless.core.memory import check_memory
+
+
+def as_matrix(
+    table: CellTable, n_items: int | None = None, gaps: bool = False
+) -> tuple[NDArray, tuple[str, ...] | None]:
+    """Return the numbers of a table and the names of its rows; a triangle becomes the whole symmetric matrix.
+
+    Columns are put into the order of the rows by their names; `gaps` allows entries of a square matrix to be missing.
+    """
+    check_numbers(table)
+    values = table.frame.to_numpy(np.float64)
+    ids = table.ids
+    if 1 in values.shape and values.size > 2 and (n_items or 0) != values.shape[0]:
+        return from_condensed(values.ravel(), table.what, n_items), None
+    if np.isnan(values).any():
+        whole = _from_triangle(values, n_items if ids is None else len(ids))
+        is_square = values.shape[0] == values.shape[1] and not table.ragged
+        if whole is None and not (gaps and is_square):
+            if table.ragged:
+                raise ValueError(f"{table.ragged}; {UNEVEN}")
+            row, column = np.argwhere(np.isnan(values))[0]
+            name = table.frame.columns[column]
+            cell = table.text(name)[row]
+            raise ValueError(
+                f"{table.at(row, name)} is missing ({cell!r}); fill in or remove missing values "
+                "first."
+            )
+        if whole is not None:
+            return whole, ids if ids is None or len(ids) == len(whole) else None
+    names = list(table.frame.columns)
+    if ids is not None and table.named and names != list(ids) and sorted(names) == sorted(ids):
+        values = table.frame[list(ids)].to_numpy(np.float64)
+    if ids is None and table.named and len(names) == len(values):
+        ids = tuple(names)
+    return values, ids
+
+
+UNEVEN = (
+    "this is neither a table nor a triangle: give every line the same number of cells (numbers "
+    "with thousands separators must be quoted or, better, written without them). Series of unequal "
+    "length are compared in Python: mercerless.compare(series, y, kernel=function)."
+)
+
+
+def check_numbers(table: CellTable, columns: Sequence[str] | None = None) -> None:
+    """Raise at the first cell that is no finite number, by its line and column; missing ones are fine."""
+    for name in table.frame.columns if columns is None else columns:
+        column = table.frame[name]
+        if column.dtype.kind in "biuf":
+            bad = np.flatnonzero(np.isinf(column.to_numpy(np.float64)))
+        else:
+            bad = np.flatnonzero([not is_number(str(cell)) for cell in column.fillna("nan")])
+        if not len(bad):
+            continue
+        row = int(bad[0])
+        cell = table.text(name)[row]
+        if "," in cell and is_number(cell.replace(",", "")):
+            remedy = "write numbers without thousands separators and with a decimal point"
+            raise ValueError(f"{table.at(row, name)} has {cell!r}; {remedy}.")
+        raise ValueError(f"{table.at(row, name)} has {cell!r} where a finite number should be.")
+
+
+def from_condensed(vector: NDArray, what: str, n_items: int | None = None) -> NDArray:
+    """Return the square matrix of a vector of n (n - 1) / 2 distances, as `scipy.spatial.distance.pdist` gives it."""
+    from scipy.spatial.distance import squareform
+
+    n = round((1 + np.sqrt(1 + 8 * len(vector))) / 2)
+    if n * (n - 1) // 2 != len(vector) or n_items not in (None, n):
+        raise ValueError(
+            f"{what} is 1-dimensional with {len(vector)} numbers, which is neither a matrix nor "
+            f"the distances of all pairs of {n if n_items is None else n_items} items; save a "
+            "square matrix."
+        )
+    return squareform(np.asarray(vector, dtype=np.float64), checks=False)
+
+
+def _from_triangle(values: NDArray, n_items: int | None) -> NDArray | None:
+    """Return the symmetric matrix whose lower or upper triangle `values` has, or None; a missing diagonal is zero."""
+    n_rows, n_columns = values.shape
+    if n_rows < 3:
+        return None
+    filled = ~np.isnan(values)
+    whole = np.ones((n_rows, n_columns), dtype=bool)
+    size = n_rows
+    strict = True
+    if n_rows == n_columns and (filled == np.tril(whole)).all():
+        lower = values
+        strict = n_items == n_rows + 1
+        size = n_rows + strict
+    elif n_columns in (n_rows, n_rows - 1) and (filled == np.tril(whole, -1)).all():
+        lower = values[1:, : n_rows - 1]
+    elif (
+        n_rows == n_columns and (filled == np.tril(whole)[::-1]).all()
+    ):  # an upper triangle whose rows begin at the left
+        lower = np.full_like(values, np.nan)
+        strict = n_items == n_rows + 1
+        size = n_rows + strict
+        for i in range(n_rows):
+            lower[i:, i] = values[i, : n_rows - i]
+    elif n_rows == n_columns and (filled == np.triu(whole)).all():
+        lower = values.T
+        strict = False
+    elif n_rows == n_columns and (filled == np.triu(whole, 1)).all():
+        lower = values.T[1:, : n_rows - 1]
+    else:
+        return None
+    result = np.zeros((size, size))
+    result[np.tril_indices(size, -int(strict))] = lower[np.tril_indices(len(lower))]
+    return result + np.tril(result, -1).T
+
+
+# -------------------------------------------------------------------------------------------------------- pairs
+
+
+class PairMatrix(NamedTuple):
+    """A matrix made of pairs, and what was put where the list has no number."""
+
+    X: NDArray
+    ids: list[str]
+    near: float  # of items with themselves, if not listed
+    n_alone: int
+    far: float  # of pairs that are not listed
+    n_unlisted: int
+
+
+def pair_matrix(pairs: Pairs, kind: str) -> PairMatrix:
+    """Make a list of pairs a matrix: a pair in one direction counts for both unless the pairs are directed.
+
+    Pairs that are not listed are the farthest, since lists mostly leave out what is unlike, as a search does; those
+    listed without a number are unknown, and completed later.
+    """
+    known = pairs.values[~np.isnan(pairs.values)]
+    if not len(known):
+        raise ValueError(
+            f"{name_of(pairs.path)} is a list of pairs, but {pairs.name!r} has no number."
+        )
+    ids = sorted({*pairs.first, *pairs.second, *_nodes(pairs)})
+    n_items = len(ids)
+    remedy = "use a part of the items"
+    check_memory(24.0 * n_items**2, f"A matrix of {n_items} items", remedy=remedy)
+    place = {item: i for i, item in enumerate(ids)}
+    rows = [place[item] for item in pairs.first]
+    columns = [place[item] for item in pairs.second]
+    X = np.full((n_items, n_items), np.nan)
+    X[rows, columns] = pairs.values
+    _check_repeated(pairs, X[rows, columns])
+    is_listed = np.zeros((n_items, n_items), dtype=bool)
+    is_listed[rows, columns] = True
+    if not pairs.directed:
+        X = np.where(np.isnan(X), X.T, X)
+        is_listed |= is_listed.T
+    near, far = (0.0, known.max()) if kind == "distance" else (known.max(), 0.0)
+    is_alone = np.isnan(np.diagonal(X))
+    X[is_alone, is_alone] = near
+    is_unlisted = np.isnan(X) & ~is_listed
+    X[is_unlisted] = far
+    return PairMatrix(X, ids, near, int(is_alone.sum()), far, int(is_unlisted.sum()))
+
+
+def _nodes(pairs: Pairs) -> list[str]:
+    if pairs.attributes is None:
+        return []
+    return [str(node) for node in pairs.attributes.index]
+
+
+def _check_repeated(pairs: Pairs, kept: NDArray) -> None:
+    """Raise if a pair is listed with two different numbers."""
+    differs = (kept != pairs.values) & ~(np.isnan(kept) & np.isnan(pairs.values))
+    if not differs.any():
+        return
+    row = int(differs.argmax())
+    line = f"line {pairs.lines[row]}: " if len(pairs.lines) else ""
+    raise ValueError(
+        f"{name_of(pairs.path)}: {line}the pair {pairs.first[row]}, {pairs.second[row]} comes "
+        "twice with different numbers; keep one."
+    )
