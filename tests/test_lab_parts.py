@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from mercerless import LABClassifier, LABRegressor
-from mercerless.core.averaging import combine
+from mercerless.core.averaging import TABLE_NUMBERS, average
 from mercerless.core.choice import choice_parts
 from mercerless.core.folds import OutOfFold, make_folds
 from mercerless.core.scaling import standard_scaling
@@ -227,7 +227,8 @@ def test_the_way_back_and_the_weights_of_held_out_rows_are_those_of_others():
     for part in parts:
         others = np.setdiff1d(np.arange(n), part)
         pair = [plain.blend.predictions, through]
-        shares = combine([p[others] for p in pair], truth[others], weight[held][others])
+        of_others = [p[others] for p in pair]
+        shares = average(of_others, truth[others], weight[held][others], TABLE_NUMBERS).weights
         expected = sum(share * p[part] for share, p in zip(shares, pair))
         assert_allclose(joined.blend.predictions[part], expected, rtol=1e-9)
     assert len(choice_parts([(held, held)])) == 5

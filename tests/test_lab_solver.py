@@ -13,7 +13,6 @@ from sklearn.datasets import make_classification
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold
 
-from mercerless.core.averaging import combine
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.lab.model import Expansion, Rows, Settings, fixed_columns, with_coefficients
 from mercerless.lab.selection import CHECKPOINTS, Candidate, LocalLearner
@@ -299,31 +298,6 @@ def test_out_of_fold_predictions_of_all_rows_are_those_of_fits_without_them():
     for before, after in zip((plain, learned), again):
         same = np.all(before.predictions == after.predictions, axis=1)
         assert_array_equal(same, np.isin(held, valid))
-
-
-def test_weights_of_several_models():
-    rng = np.random.default_rng(0)
-    Y = rng.normal(size=(400, 2))
-    good, fair, bad = (
-        Y + 0.1 * rng.normal(size=Y.shape),
-        Y + 0.1 * rng.normal(size=Y.shape),
-        rng.normal(size=Y.shape),
-    )
-    w = combine([bad, good, fair], Y)
-    assert w[0] == 0 and np.isclose(w.sum(), 1) and np.all(np.abs(w[1:] - 0.5) < 0.2)
-    blend = sum(a * p for a, p in zip(w, (bad, good, fair)))
-    assert np.mean((blend - Y) ** 2) < min(np.mean((p - Y) ** 2) for p in (good, fair))
-    assert_array_equal(combine([Y, good], Y), [1, 0])
-    assert_array_equal(combine([good], Y), [1])
-    assert (
-        np.sum(
-            combine(
-                [good, fair, (good + fair) / 2 + 0.1 * rng.normal(size=Y.shape)], Y, max_members=1
-            )
-            > 0
-        )
-        == 1
-    )
 
 
 def test_a_fit_is_at_least_as_good_on_validation_as_its_parts_allow():

@@ -1,5 +1,7 @@
 """The stack's solvers against dense formulas, general optimizers, and the optimality conditions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracles.similarity import (
@@ -18,7 +20,7 @@ from oracles.similarity import (
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from mercerless.core.averaging import paired_z, stack_weights
+from mercerless.core.averaging import STACKED_CLASSES, STACKED_NUMBERS, average, paired_z
 from mercerless.core.calibration import calibrate, fit_temperature, sharpen
 from mercerless.similarity.solver import (
     class_distances,
@@ -444,10 +446,10 @@ def test_weights_are_optimal_and_beat_random_points():
     )
     predictions /= predictions.sum(axis=2, keepdims=True)
     weight = RANDOM.uniform(0.5, 2.0, 50)
-    result = stack_weights(predictions, Y, weight)
+    result = average(predictions, Y, weight, STACKED_CLASSES)
     assert result.residual <= 1e-12
     assert np.isclose(result.weights.sum(), 1.0) and result.weights.min() >= 0.0
-    free = stack_weights(predictions, Y, weight, penalty=0.3, normalize=False)
+    free = average(predictions, Y, weight, replace(STACKED_NUMBERS, pull=0.3))
     assert free.residual <= 1e-12
     # the unnormalized problem's own objective, against random nonnegative points
     penalty = 0.3 * (((predictions - Y) ** 2).sum(axis=2) @ weight).min() / weight.sum()
@@ -459,10 +461,10 @@ def test_weights_are_optimal_and_beat_random_points():
 
 def test_useless_members_get_no_weight():
     Y = np.linspace(-1.0, 1.0, 30)[:, None]
-    result = stack_weights(np.stack([-3.0 * Y, Y]), Y, normalize=False)
+    result = average(np.stack([-3.0 * Y, Y]), Y, None, STACKED_NUMBERS)
     assert result.weights[0] == 0.0 and result.weights[1] > 0.9
     np.testing.assert_allclose(
-        stack_weights(np.zeros((2, 5, 1)), np.zeros((5, 1)), normalize=False).weights, 0.5
+        average(np.zeros((2, 5, 1)), np.zeros((5, 1)), None, STACKED_NUMBERS).weights, 0.5
     )
 
 

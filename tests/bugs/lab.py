@@ -170,8 +170,8 @@ BUGS = [
     ),
     Bug(
         "lab2-pool-without-slopes",
-        "out[members] = a * [calibrations[c].slope for c in members]",
-        "out[members] = a",
+        "of_scores = factors * [calibration.slope for calibration in calibrations]",
+        "of_scores = factors",
         f"{PARTS} -k repeated_rows",
     ),
     Bug(

@@ -687,8 +687,8 @@ BUGS = [
     ),
     Bug(
         "shares-swapped",
-        "np.sum(right * apart, axis=1)",
-        "np.sum(left * apart, axis=1)",
+        "residuals = np.stack([left, right])",
+        "residuals = np.stack([right, left])",
         f"{ASYM} -k weights_of_both_sides",
     ),
     Bug(

@@ -40,20 +40,20 @@ BUGS = [
     ),
     Bug(
         "sim-mixture-sees-block",
-        "weigh(by_block[:, number], train)[2][test]",
-        "weigh(by_block[:, number], slice(None))[2][test]",
+        "fit(values, train)(values[:, test])",
+        "fit(values, np.arange(values.shape[1]))(values[:, test])",
         f"{OUT} -k 'own_target and several'",
     ),
     Bug(
         "sim-mixture-of-stacks-that-saw",
-        "weigh(by_block[:, number], train)[2][test]",
-        "weigh(predictions, train)[2][test]",
+        "values = by_fold[:, number]",
+        "values = predictions",
         f"{OUT} -k 'own_target and several'",
     ),
     Bug(
         "sim-mixture-units",
-        "return solution, None, units.leave(pooled)",
-        "return solution, None, pooled",
+        "self.units.leave(np.tensordot(self.weights, standardized, 1))",
+        "np.tensordot(self.weights, standardized, 1)",
         f"{OUT} -k weights_of_several",
     ),
     Bug(

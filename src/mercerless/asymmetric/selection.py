@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.asymmetric.solver import AsymmetricRidgeSolution, asymmetric_ridge
-from mercerless.core.validation import weights_or_ones
+from mercerless.core.averaging import TWO_SIDES, average
 
 
 def _shares_of_sides() -> Mapping[str, tuple[float, float]]:
@@ -78,17 +78,14 @@ def _residuals(solution: AsymmetricRidgeSolution, shares: Sequence[float] | NDAr
 def best_shares(solution: AsymmetricRidgeSolution, weight: NDArray | None = None) -> NDArray:
     """The weights, of at least 0 and sum 1, of both sides that minimize the squared leave-one-out error.
 
-    ``w = <r, r - l> / |r - l|^2`` for the residuals l and r, cut to [0, 1]; a half where both agree.
+    A half each if both agree, or if a residual is infinite.
     """
     left = solution.loo_left
     right = solution.loo_right
     if not (np.all(np.isfinite(left)) and np.all(np.isfinite(right))):
         return np.array([0.5, 0.5])
-    weight = weights_or_ones(weight, len(left))
-    apart = right - left
-    size = float(weight @ np.sum(apart**2, axis=1))
-    share = float(weight @ np.sum(right * apart, axis=1)) / size if size else 0.5
-    share = min(1.0, max(0.0, share))
+    residuals = np.stack([left, right])
+    share = average(residuals, np.zeros_like(left), weight, TWO_SIDES).weights[0]
     return np.array([share, 1.0 - share])
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.core.averaging import combine
+from mercerless.core.averaging import TABLE_NUMBERS, average
 from mercerless.core.choice import cross_chosen
 from mercerless.core.descent import Report
 from mercerless.core.folds import Split, some_rows
@@ -136,7 +136,7 @@ class Watch:
             or stalled
             or (
                 state.iteration in self.rival
-                and combine([self.rival[state.iteration], P], Y, w)[1] == 0
+                and average([self.rival[state.iteration], P], Y, w, TABLE_NUMBERS).weights[1] == 0
             )
         )
 

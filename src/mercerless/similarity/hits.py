@@ -10,7 +10,7 @@ training items, so that they look as new items do. An item is never a hit of its
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +22,7 @@ from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import randomized_svd
 
-from mercerless.core.averaging import stack_weights
+from mercerless.core.averaging import STACKED_CLASSES, average
 from mercerless.core.calibration import Calibration, calibrate, fit_temperature, sharpen
 from mercerless.core.folds import Split
 
@@ -487,7 +487,8 @@ def average_settings(
     chosen = np.sort(np.array(chosen))
     kept = calibration.take(chosen)
     proba = kept(scores[chosen])
-    solution = stack_weights(proba, onehot, weight, THRESHOLDS.pull, True)
+    rule = replace(STACKED_CLASSES, pull=THRESHOLDS.pull)
+    solution = average(proba, onehot, weight, rule)
     averaged = np.tensordot(solution.weights, proba, 1)
     temperature = fit_temperature(averaged, onehot, weight)
     certificate = max(calibration.gradient, solution.residual)

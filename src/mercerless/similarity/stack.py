@@ -6,6 +6,7 @@ training items with each other, `member_scores` applies them to those of new ite
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -14,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.core.averaging import Units, paired_z, stack_weights
+from mercerless.core import averaging
+from mercerless.core.averaging import STACKED_CLASSES, STACKED_NUMBERS, Units, paired_z
 from mercerless.core.calibration import Calibration, calibrate, fit_temperature, sharpen
 from mercerless.core.folds import Split
 from mercerless.core.memory import row_blocks
@@ -587,9 +589,10 @@ def _average(
     normalize: bool = True,
 ) -> Average:
     """The weighted average of the chosen settings' predictions, and what is told about the families."""
-    full = stack_weights(predictions[chosen], target, weight, pull, normalize)
+    rule = replace(STACKED_CLASSES if normalize else STACKED_NUMBERS, pull=pull)
+    full = averaging.average(predictions[chosen], target, weight, rule)
     free = np.array([settings[i].family not in _NEED_DISTANCES for i in chosen])
-    without = stack_weights(predictions[chosen[free]], target, weight, pull, normalize)
+    without = averaging.average(predictions[chosen[free]], target, weight, rule)
     reduced = np.zeros(len(chosen))
     reduced[free] = without.weights
     table: dict[str, dict[str, float]] = {}

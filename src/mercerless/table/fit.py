@@ -1,13 +1,14 @@
 """The choice of a local kernel model: scaling, folds, candidates, and the weights of its forms."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.core.averaging import combine
+from mercerless.core import averaging
 from mercerless.core.blocks import is_dask
 from mercerless.core.choice import choice_parts
 from mercerless.core.descent import Report
@@ -156,7 +157,8 @@ def _weigh(
     if len(held):
         predictions = [c.predictions[among] for c in candidates.values()]
         if weigh is None:
-            share = combine(predictions, held.Y, held.weight, max_members)
+            rule = replace(averaging.TABLE_NUMBERS, max_members=max_members)
+            share = averaging.average(predictions, held.Y, held.weight, rule).weights
             # without weights: those of outliers were lowered, and would flatter
             errors = [float(np.mean(np.sum((p - held.Y) ** 2, axis=1))) for p in predictions]
         else:

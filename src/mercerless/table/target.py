@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import boxcox, inv_boxcox, ndtri
 from scipy.stats import boxcox_normmax, iqr, rankdata
 
-from mercerless.core.averaging import combine
+from mercerless.core.averaging import TABLE_NUMBERS, average
 from mercerless.core.folds import assign_folds, some_rows
 from mercerless.core.scaling import FeatureScaling, robust_scaling, standard_scaling
 from mercerless.lab.data import Table
@@ -250,7 +250,7 @@ def join_transformed(
     of_rows = np.bincount(table.copies, weights=weight)[held]
 
     def weigh(rows: Any) -> NDArray:
-        return combine([p[rows] for p in pair], truth[rows], of_rows[rows])
+        return average(np.stack(pair)[:, rows], truth[rows], of_rows[rows], TABLE_NUMBERS).weights
 
     name, (share, rest) = f"{transformed.name} of the target", weigh(slice(None))[::-1]
     forms: list[Any] = (

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from mercerless.core.averaging import TABLE_CLASSES, average
 from mercerless.core.blocks import reduce_rows
 from mercerless.core.calibration import calibrate_scores
 from mercerless.core.choice import cross_chosen
@@ -60,7 +60,6 @@ _HOPELESS = 4.0
 _USELESS = 1.5  # times the loss of the best of the others, at which further folds do not matter
 # where there is memory for so many centers, there is for the matrices of an expert
 _EXPERT_CENTERS = 1200
-_SMALLEST_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -662,42 +661,17 @@ def pool_weights(
 ) -> NDArray:
     """Weights with sum 1 for scores of several models: log-odds, each calibrated, are averaged to the least log-loss.
 
-    ``min over a >= 0 of sum_i w_i logloss_i(sum_c a_c log p_c) + 2 |a - 1/C|^2``, convex. Members with less
-    than a tenth of the spread of the log-odds are dropped and the rest solved again, to at most `max_members`.
+    The rule is `TABLE_CLASSES`. Members with less than a tenth of the spread of the log-odds are dropped.
     """
     weight = np.ones(len(labels)) if weight is None else weight * (len(labels) / weight.sum())
     calibrations = [calibrate_scores(as_scores(p), labels, weight) for p in predictions]
     logs = np.stack(
         [log_softmax(c.logits(as_scores(p)), axis=1) for c, p in zip(calibrations, predictions)]
     )
-    spread = np.maximum(np.std(logs - logs.mean(axis=2, keepdims=True), axis=(1, 2)), 1e-12)
-    members = list(range(len(logs)))
-    while True:
-        a = _pool(logs[members], labels, weight)
-        share = a * spread[members] / (a @ spread[members])
-        if len(members) == 1 or (share.min() >= _SMALLEST_SHARE and len(members) <= max_members):
-            break
-        del members[int(np.argmin(share))]
-    out = np.zeros(len(logs))
-    out[members] = a * [calibrations[c].slope for c in members]
-    return out / out.sum()
-
-
-def _pool(logs: NDArray, labels: NDArray, weight: NDArray) -> NDArray:
-    """The factors of `pool_weights` for logarithms of probabilities (n_members, n, n_classes)."""
-    C = len(logs)
-    rows = np.arange(len(labels))
-
-    def value(a: NDArray) -> tuple[float, NDArray]:
-        logits = np.tensordot(a, logs, axes=1)
-        P = softmax(logits, axis=1)
-        loss = -weight @ log_softmax(logits, axis=1)[rows, labels]
-        gradient = np.einsum("i,ik,cik->c", weight, P, logs) - logs[:, rows, labels] @ weight
-        return float(loss + 2 * np.sum((a - 1 / C) ** 2)), gradient + 4 * (a - 1 / C)
-
-    start = np.full(C, 1 / C)
-    a = minimize(value, start, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * C).x
-    return a if a.sum() > 0 else start
+    rule = replace(TABLE_CLASSES, max_members=max_members)
+    factors = average(logs, labels, weight, rule).weights
+    of_scores = factors * [calibration.slope for calibration in calibrations]
+    return of_scores / of_scores.sum()
 
 
 def extra_candidates(
