@@ -220,8 +220,8 @@ BUGS = [
     ),
     Bug(
         "doors-landmarks-unsorted",
-        "np.sort(select_landmarks(kernel, items, wanted.number, wanted.method, random_state))",
-        "select_landmarks(kernel, items, wanted.number, wanted.method, random_state)",
+        "return np.sort(chosen)\n\n\ndef in_both_directions",
+        "return chosen\n\n\ndef in_both_directions",
         f"{BASE} -k landmark",
     ),
     Bug(

@@ -242,8 +242,8 @@ BUGS = [
     ),
     Bug(
         "items-sums-in-reverse",
-        "value if total is None else combine(total, value)",
-        "value if total is None else combine(value, total)",
+        "total = combine(total, value)",
+        "total = combine(value, total)",
         f"{BLOCKS} -k order",
     ),
     # files

@@ -38,8 +38,8 @@ BUGS = [
     ),
     Bug(
         "methods-groups-of-a-prefix",
-        "None if groups is None else groups[used], n_folds)",
-        "None if groups is None else groups[: len(used)], n_folds)",
+        "groups = all_groups[used]",
+        "groups = all_groups[: len(used)]",
         f"{METHODS} -k without_weight",
     ),
     Bug(

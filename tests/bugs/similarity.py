@@ -122,8 +122,8 @@ BUGS = [
     ),
     Bug(
         "sim-suspects-undecided",
-        "is_decided = proba.max(axis=1) > 0.5",
-        "is_decided = proba.max(axis=1) > 0.0",
+        "is_decided = proba.max(axis=1) > 0.5 if _mean_loss",
+        "is_decided = proba.max(axis=1) > 0.0\n    if _mean_loss",
         f"{OUT} -k more_probable",
     ),
     # weights

@@ -1,7 +1,7 @@
-"""Sums and maps over row blocks of data that need not fit in memory: arrays, memory maps, Dask arrays.
+"""Sums and maps over blocks of rows of data that need not fit in memory: arrays, memory maps, Dask arrays.
 
-The estimators that scale need the data only through sums over rows, so this is all that a cluster has to do for them:
-Dask arrays are worked on chunk by chunk where the chunks are, and only the sums travel.
+Estimators that scale see the data only through sums over rows. Dask arrays are processed chunk by chunk where the
+chunks are, and only the sums travel.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask array, told without importing Dask."""
+    """Whether X is a Dask array; does not import Dask."""
     return type(X).__module__.startswith("dask.array")
 
 
@@ -60,7 +60,7 @@ class LazyRows:
 
 
 def take_rows(X: Any, rows: NDArray) -> NDArray:
-    """Some rows of numbers, or items, as an array in memory, in the order asked for."""
+    """Rows of numbers, or items, as an array in memory, in the order of `rows`."""
     if not is_dask(X):
         return check_real(X[rows]) if X.ndim == 2 else X[rows]
     order = np.argsort(rows, kind="stable")  # Dask reads sorted rows once per chunk
@@ -113,7 +113,11 @@ def map_rows(
         import dask
 
         X = check_rows(X)
-        shape = {"drop_axis": 1} if n_columns is None else {"chunks": (X.chunks[0], (n_columns,))}
+        shape: dict[str, Any] = {"drop_axis": 1}
+        meta = np.empty(0, dtype=dtype)
+        if n_columns is not None:
+            shape = {"chunks": (X.chunks[0], (n_columns,))}
+            meta = np.empty((0, 0), dtype=dtype)
         return X.map_blocks(
             _map_chunk,
             function=dask.delayed(function, pure=False),  # one node, so that a model travels once
@@ -122,7 +126,7 @@ def map_rows(
             out_dtype=dtype,
             budget=budget,
             dtype=dtype,
-            meta=np.empty((0,) if n_columns is None else (0, 0), dtype=dtype),
+            meta=meta,
             **shape,
         )
     return _map_chunk(X, function, bytes_per_row, n_columns, dtype, budget)
@@ -136,7 +140,7 @@ def blockwise(method: Callable[..., Any]) -> Callable[..., Any]:
         if not is_dask(X):
             return method(self, X, *args, **kwargs)
         X = check_rows(X)
-        # tells errors now, and the shape and type of results
+        # one row, to raise errors now and to learn the shape and type of results
         one = method(self, X[:1].compute(), *args, **kwargs)
         apply = partial(_call, method.__name__, self, args, kwargs)
         return map_rows(
@@ -155,7 +159,10 @@ def _call(name, estimator, args, kwargs, X):
 
 
 def _map_chunk(X, function, bytes_per_row, n_columns, out_dtype, budget):
-    out = np.empty((len(X),) if n_columns is None else (len(X), n_columns), dtype=out_dtype)
+    shape = (len(X),)
+    if n_columns is not None:
+        shape = (len(X), n_columns)
+    out = np.empty(shape, dtype=out_dtype)
     for rows in row_blocks(len(X), bytes_per_row, budget):
         out[rows] = function(check_real(X[rows]))
     return out
@@ -166,12 +173,15 @@ def _fold(function, combine, bytes_per_row, budget, X, *others):
     for rows in row_blocks(len(X), bytes_per_row, budget):
         block = X[rows] if X.dtype == object else check_real(X[rows])
         value = function(block, *(None if a is None else a[rows] for a in others))
-        total = value if total is None else combine(total, value)
+        if total is None:
+            total = value
+        else:
+            total = combine(total, value)
     return total
 
 
 def _delayed_blocks(arrays):
-    """Row by row of chunks: the delayed blocks of all arrays."""
+    """The delayed blocks of all arrays, one list for each chunk of rows."""
     X = check_rows(arrays[0])
     sizes = X.chunks[0]
     bounds = np.concatenate([[0], np.cumsum(sizes)])

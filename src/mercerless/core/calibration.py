@@ -1,5 +1,6 @@
-"""From held-out scores to probabilities: one slope, and one bias per class."""
+"""Turn held-out scores into probabilities, by one slope and one bias per class."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +11,18 @@ from scipy.special import softmax
 from mercerless.core.folds import assign_folds
 from mercerless.core.validation import weights_or_ones
 
-_SLOPE_PRECISION = 0.05
-_BIAS_PRECISION = 0.5
-_MAX_ITER = 100
-_TOL = 1e-9
+
+@dataclass(frozen=True)
+class CalibrationSettings:
+    """The prior of a calibration, and when Newton's method stops."""
+
+    slope_precision: float = 0.05  # of the normal prior of the slope around one
+    bias_precision: float = 0.5  # of the normal prior of the biases around zero
+    max_iter: int = 100
+    tol: float = 1e-9  # largest entry of the projected gradient, relative to the sum of weights
+
+
+SETTINGS = CalibrationSettings()
 
 
 class Calibration(NamedTuple):
@@ -35,7 +44,7 @@ class Calibration(NamedTuple):
         return softmax(self.logits(scores), axis=-1)
 
     def take(self, settings: Any) -> "Calibration":
-        """The calibration of one or some of several settings."""
+        """The calibration of one or more of the settings."""
         return Calibration(
             self.slope[settings], self.bias[settings], self.loss[settings], self.gradient
         )
@@ -64,9 +73,9 @@ def cross_calibrate(
 ) -> NDArray:
     """Probabilities (n, n_classes) of every fold's held-out scores by the calibration of the other folds' scores.
 
-    What an item's own label has calibrated is too sure of it, which shows in prediction sets of small data. Without
-    folds, five are dealt, which know nothing of the labels: folds with equal shares of the classes would tell the
-    shares of the items they hold out.
+    A calibration that has seen an item's label is too sure of it, which shows in prediction sets of small data. Without
+    folds, five are dealt regardless of the labels: folds with equal shares of the classes would give away the shares
+    among the items they hold out.
     """
     if fold_of is None:
         fold_of = assign_folds(5, len(labels), random_state=0)
@@ -121,13 +130,13 @@ def calibrate(
 def _descend(
     theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray, smallest_slope: float
 ) -> NDArray:
-    """The minima of the objective of `calibrate`; a setting that has arrived, or gets no lower, is left alone."""
+    """The minima of the objective of `calibrate`; settings that have converged, or get no lower, are not moved."""
     theta = theta.copy()
     left = np.arange(len(theta))
     value, proba = _objective(theta, inputs, onehot, weight)
-    for _ in range(_MAX_ITER):
+    for _ in range(SETTINGS.max_iter):
         gradient, hessian = _derivatives(theta[left], proba, inputs, onehot, weight, smallest_slope)
-        active = np.abs(gradient).max(axis=1) > _TOL * weight.sum()
+        active = np.abs(gradient).max(axis=1) > SETTINGS.tol * weight.sum()
         if not active.any():
             break
         if not active.all():
@@ -200,8 +209,8 @@ def _objective(
 def _prior(theta: NDArray) -> NDArray:
     """What the objective adds to the sum of losses."""
     return (
-        _SLOPE_PRECISION * (theta[:, 0] - 1.0) ** 2
-        + _BIAS_PRECISION * (theta[:, 1:] ** 2).sum(axis=1)
+        SETTINGS.slope_precision * (theta[:, 0] - 1.0) ** 2
+        + SETTINGS.bias_precision * (theta[:, 1:] ** 2).sum(axis=1)
     ) / 2.0
 
 
@@ -219,20 +228,20 @@ def _derivatives(
     """
     residual = (proba - onehot) * weight[:, None]
     gradient = np.empty_like(theta)
-    gradient[:, 0] = np.einsum("sik,sik->s", residual, inputs) + _SLOPE_PRECISION * (
+    gradient[:, 0] = np.einsum("sik,sik->s", residual, inputs) + SETTINGS.slope_precision * (
         theta[:, 0] - 1.0
     )
-    gradient[:, 1:] = residual.sum(axis=1) + _BIAS_PRECISION * theta[:, 1:]
+    gradient[:, 1:] = residual.sum(axis=1) + SETTINGS.bias_precision * theta[:, 1:]
     weighted = proba * weight[:, None]
     deviation = inputs - np.einsum("sik,sik->si", proba, inputs)[:, :, None]
     hessian = np.empty((*theta.shape, theta.shape[1]))
     hessian[:, 0, 0] = (
-        np.einsum("sik,sik,sik->s", weighted, deviation, deviation) + _SLOPE_PRECISION
+        np.einsum("sik,sik,sik->s", weighted, deviation, deviation) + SETTINGS.slope_precision
     )
     hessian[:, 0, 1:] = hessian[:, 1:, 0] = np.einsum("sik,sik->sk", weighted, deviation)
     hessian[:, 1:, 1:] = -weighted.swapaxes(1, 2) @ proba
     classes = np.arange(1, theta.shape[1])
-    hessian[:, classes, classes] += weighted.sum(axis=1) + _BIAS_PRECISION
+    hessian[:, classes, classes] += weighted.sum(axis=1) + SETTINGS.bias_precision
     bound = (theta[:, 0] <= smallest_slope) & (gradient[:, 0] > 0.0)
     gradient[bound, 0] = 0.0
     hessian[bound, 0, 1:] = hessian[bound, 1:, 0] = 0.0

@@ -1,6 +1,6 @@
-"""What every estimator with a ``kernel`` parameter shares: items in, a checked matrix out, attributes, progress.
+"""The bases of all estimators: checked training and new items, fitted attributes, progress.
 
-And what classifiers share: targets for classes, one column of scores per class, votes of pairs.
+Also what classifiers share: targets for classes, one column of scores per class, votes of pairs.
 """
 
 from abc import abstractmethod
@@ -41,19 +41,19 @@ from mercerless.lowrank import Landmarks, select_landmarks
 
 
 class FittedEstimator(CallbackSupportMixin, BaseEstimator):
-    """What every fit does: set attributes at its end, and tell callbacks of its progress."""
+    """What every fit does: set attributes at its end, and report progress to callbacks."""
 
     _column_labels: list[str] | None = None
 
     def _set_fitted(self, **attributes: Any) -> None:
-        """Set all fitted attributes at once, and drop those of an earlier fit that this one does not have."""
+        """Set all fitted attributes at once, and remove those of an earlier fit."""
         for name in [name for name in vars(self) if name.endswith("_") and name not in _VALIDATED]:
             delattr(self, name)
         for name, value in attributes.items():
             setattr(self, name, value)
 
     def _keep_labels(self, X: Any, is_matrix: bool = False) -> None:
-        """Remember how the columns of a data frame are labeled, which scikit-learn does for strings only."""
+        """Keep the labels of a data frame's columns; scikit-learn keeps them only if they are strings."""
         self._column_labels = labels_of(X)
         if is_matrix:
             _check_order(
@@ -65,7 +65,7 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
     def _check_labels(
         self, X: Any, columns: NDArray | None = None, name: str = "X", may_differ: bool = False
     ) -> None:
-        """Refuse a data frame with the columns of fit in another order, or, unless they `may_differ`, other columns."""
+        """Raise if a data frame has the columns of fit in another order or, unless they `may_differ`, other columns."""
         known = self._column_labels
         given = labels_of(X)
         if known is not None and given is not None:
@@ -79,7 +79,7 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
 
     @contextmanager
     def _progress(self, max_subtasks: int | None = None) -> Iterator["Progress"]:
-        """Tell callbacks that the fit begins and ends, and let the work between tell its steps."""
+        """Report the beginning and the end of a fit to callbacks; what it yields reports the steps between."""
         context = self._init_callback_context(max_subtasks=max_subtasks)
         context.call_on_fit_task_begin(estimator=self)
         yield Progress(self, context)
@@ -106,8 +106,8 @@ class KernelEstimator(FittedEstimator):
     ) -> tuple[Kernel, Any]:
         """The resolved kernel and all validated training items; sets ``n_features_in_`` but keeps nothing else.
 
-        Rows of weight 0 have no say in the kernel's default parameters. Without `try_pairs` a function is not called to
-        find out what it takes and whether it is symmetric.
+        Rows of weight 0 do not affect the kernel's default parameters. Without `try_pairs` a function is not called to
+        detect what it takes and whether it is symmetric.
         """
         self._forget_columns()
         if takes_objects(as_kernel(self.kernel)):
@@ -151,7 +151,7 @@ class KernelEstimator(FittedEstimator):
         return make_basis(kernel, items, weight)
 
     def _forget_columns(self) -> None:
-        """Drop what validation kept of the columns of an earlier fit."""
+        """Forget the columns of an earlier fit."""
         for name in (*_VALIDATED, "_column_labels", "_numeric_items"):
             self.__dict__.pop(name, None)
 
@@ -175,7 +175,7 @@ class KernelEstimator(FittedEstimator):
         return rows
 
     def _reverse_rows(self, reverse: ArrayLike, shape: tuple[int, ...]) -> NDArray:
-        """The other direction of new rows of this shape, of a precomputed matrix."""
+        """Check `reverse`, the other direction of new rows of a precomputed matrix; both have this shape."""
         if not is_precomputed(self.kernel_):
             raise ValueError(
                 "reverse is for a precomputed matrix; with a kernel both directions are computed."
@@ -190,7 +190,7 @@ class KernelEstimator(FittedEstimator):
         return rows
 
     def _check_items(self, X: Any, reset: bool) -> NDArray:
-        """Rows of a numeric table, checked as scikit-learn does, or objects as they are; training decides which."""
+        """Rows of a numeric table, checked as in scikit-learn, or objects as they are; the training items decide."""
         items = as_items(X)
         if items.ndim == 2:
             self._numeric_items = reset or self._numeric_items
@@ -216,7 +216,7 @@ class KernelEstimator(FittedEstimator):
 
 
 class KernelPredictor(KernelEstimator):
-    """A kernel estimator with targets: what `fit` and `predict` take and give is said here, `_learn` does the work."""
+    """A kernel estimator with targets: it documents `fit` and `predict`; subclasses have `_learn` and `_predict`."""
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -269,7 +269,7 @@ class KernelPredictor(KernelEstimator):
 
 
 class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
-    """A kernel estimator that gives every item features: what its methods take is said here."""
+    """A kernel estimator that gives every item features; subclasses have `_learn` and `_transform`."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the features.
@@ -317,7 +317,7 @@ _VALIDATED = ("n_features_in_", "feature_names_in_")  # which validation sets be
 
 
 class Progress:
-    """Tells the callbacks of an estimator what a fit does, step by step."""
+    """Reports the steps of a fit to the estimator's callbacks."""
 
     def __init__(self, estimator: BaseEstimator, context: Any):
         self.estimator = estimator
@@ -332,13 +332,13 @@ class Progress:
         context.call_on_fit_task_end(estimator=self.estimator)
 
     def step(self, info: dict[str, Any]) -> bool:
-        """Tell that a step is done, named by ``info["stage"]``; True where a callback asks to stop."""
+        """Report that a step is done, named by ``info["stage"]``; True if a callback asks to stop."""
         step = self.context.subcontext(task_name=str(info["stage"]))
         step.call_on_fit_task_begin(estimator=self.estimator, metadata=info)
         return bool(step.call_on_fit_task_end(estimator=self.estimator, metadata=info))
 
     def each(self, stage: str, things: Iterable) -> Iterator:
-        """Pass things on, telling a step after each."""
+        """Yield the things, reporting a step after each."""
         for i, thing in enumerate(things):
             yield thing
             self.step({"stage": stage, "index": i})
@@ -347,7 +347,7 @@ class Progress:
 def _check_order(
     first: list | None, second: list | None, what: str, may_differ: bool = True
 ) -> None:
-    """Refuse labels in another order: entries are read by position. Others are other names, where they `may_differ`."""
+    """Raise if labels are in another order, as entries are read by position; other labels pass if they `may_differ`."""
     if (
         first is None
         or second is None
@@ -386,19 +386,19 @@ def pair_votes(scores: NDArray, n_classes: int) -> NDArray:
 
 
 def used_rows(weight: NDArray | None, n: int) -> NDArray:
-    """Positions of the rows that carry weight; the others are treated as if they were not there."""
+    """Positions of the rows that carry weight; the others are treated as if they were missing."""
     return np.flatnonzero(weights_or_ones(weight, n))
 
 
 def used_weights(weight: NDArray | None, used: NDArray) -> NDArray:
-    """Weights of the rows that carry some, of mean one."""
+    """Weights of these rows, scaled to mean one."""
     if weight is None:
         return np.ones(len(used))
     return weight[used] * (len(used) / weight[used].sum())
 
 
 def same_value(values: NDArray) -> float | None:
-    """The value that all have, up to rounding, or None."""
+    """The common value, up to rounding, or None if they differ."""
     return float(values.mean()) if np.ptp(values) <= 1e-8 * np.abs(values).max() else None
 
 
@@ -413,23 +413,24 @@ def used_items(kernel: Kernel, items: Any, used: NDArray) -> Any:
 
 
 def landmark_rows(
-    kernel: Kernel, items: Any, wanted: Landmarks | None, random_state: Any
+    kernel: Kernel, items: Any, landmarks: Landmarks | None, random_state: Any
 ) -> NDArray:
-    """Positions of the landmarks, ascending; of all items where None or more than these are wanted."""
-    if wanted is None or wanted.number >= len(items):
+    """Positions of the landmarks, ascending; of all items if None or more than these are requested."""
+    if landmarks is None or landmarks.number >= len(items):
         return np.arange(len(items))
-    return np.sort(select_landmarks(kernel, items, wanted.number, wanted.method, random_state))
+    chosen = select_landmarks(kernel, items, landmarks.number, landmarks.method, random_state)
+    return np.sort(chosen)
 
 
 def in_both_directions(kernel: Kernel, given: Any) -> Kernel:
-    """A plain function as a kernel that is called in both directions; what is a kernel already says itself."""
+    """Mark a plain function as asymmetric, so that both directions are computed; kernels declare it themselves."""
     if isinstance(kernel, (PairFunction, MatrixFunction)) and not isinstance(given, (Kernel, str)):
         return type(kernel)(**kernel.get_params(deep=False) | {"symmetric": False})
     return kernel
 
 
 def recognized(kernel: Kernel, given: Any, items: Any) -> Kernel:
-    """A plain function, taken for one of two items, as what it is: perhaps one of two lists."""
+    """Detect whether a plain function takes two items or two lists of items."""
     if isinstance(given, (Kernel, str)) or not isinstance(kernel, PairFunction):
         return kernel
     candidate = recognize(kernel.function, items)
@@ -437,7 +438,7 @@ def recognized(kernel: Kernel, given: Any, items: Any) -> Kernel:
 
 
 def _as_rows(items: NDArray) -> NDArray | None:
-    """Lists, tuples or arrays of numbers as rows, a table where they are equally long; None for anything else."""
+    """Lists, tuples or arrays of numbers as rows, as a table if they are equally long; None for anything else."""
     rows = []
     for item in items:
         if (row := _as_row(item)) is None:
@@ -462,7 +463,7 @@ def _as_row(item: Any) -> NDArray | None:
 def run_tasks(
     progress: Progress, n_jobs: int | None, name: str, function: Callable, things: Sequence
 ) -> list:
-    """Map a function over things, in parallel, each a task that callbacks hear of."""
+    """Map a function over things in parallel, reporting each as a task to callbacks."""
     tasks = [progress.context.subcontext(task_name=name) for _ in things]
     return Parallel(n_jobs=n_jobs, prefer="threads")(
         delayed(with_settings(_run_task))(progress.estimator, task, function, thing)

@@ -1,4 +1,4 @@
-"""The one way files are written: complete or not at all."""
+"""Write files completely or not at all."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
-    """Give a file to write beside `path`; it takes its place at the end, or is deleted when something failed."""
+    """Give a file to write beside `path`; it replaces `path` at the end, or is deleted if something failed."""
     path = Path(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -1,4 +1,4 @@
-"""The only maker of folds and hold-outs: shuffled, balanced over classes, copies of an item always on one side."""
+"""Make folds and hold-outs: shuffled, balanced over classes, with copies of an item always on one side."""
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
@@ -15,15 +15,15 @@ from mercerless.core.validation import check_random_state
 
 Split = tuple[NDArray, NDArray]
 
-# where there are fewer distinct items than this per fold, equal rows are the nature of the data, not copies
+# with fewer distinct items than this per fold, as in a table of categories, equal rows are not copies
 _ITEMS_PER_FOLD = 2
 
 
 def find_copies(items: Any, *, precomputed: bool = False) -> NDArray:
     """Number the distinct items in the order of their first appearance; copies have the same number.
 
-    Vectors are copies where all features are equal, items of a precomputed matrix where their rows are up to rounding,
-    objects where they are equal and can be hashed, or are lists of such. All others, and rows of Dask, are distinct.
+    Vectors are copies if all features are equal, items of a precomputed matrix if their rows are equal up to rounding,
+    and objects if they are equal and can be hashed, or are lists of such. All others, and rows of Dask, are distinct.
     """
     if precomputed:
         return _equal_matrix_rows(np.asarray(items))
@@ -36,7 +36,7 @@ def find_copies(items: Any, *, precomputed: bool = False) -> NDArray:
 
 
 def _row_hashes(X: NDArray) -> NDArray:
-    """64 bits per row, made block by block, so that no second copy of the data is held."""
+    """64 bits per row, computed block by block so that the data is not copied."""
     keys = np.empty(len(X), dtype=np.int64)
     for start in range(0, len(X), 4096):
         block = np.asarray(X[start : start + 4096])
@@ -64,7 +64,7 @@ def _key(item: Any) -> Any:
 
 
 def _equal_matrix_rows(K: NDArray) -> NDArray:
-    """Candidates by a random projection of the rows, then row by row."""
+    """Numbers of equal rows: candidates by a random projection, which are then compared entry by entry."""
     tolerance = (1e-5 if K.dtype == np.float32 else 1e-10) * float(
         np.nanmax(np.abs(K), initial=0.0)
     )
@@ -86,7 +86,7 @@ def _equal_matrix_rows(K: NDArray) -> NDArray:
 
 
 def _copies_among(items: Any, used: NDArray, precomputed: bool) -> NDArray:
-    """Numbers of the distinct items among those used; `items` are all items or only these."""
+    """Numbers of the distinct items at these positions; `items` are all items or only these."""
     copies = find_copies(items, precomputed=precomputed)
     return copies if len(copies) == len(used) else copies[used]
 
@@ -107,16 +107,16 @@ def assign_folds(
     together: NDArray | None = None,
     random_state: Any = None,
 ) -> NDArray:
-    """Deal items to folds at random, each class evenly, and the folds' sizes as equal as may be.
+    """Deal items to folds at random, each class evenly, with fold sizes as equal as possible.
 
     Items with the same number in `together` stay in one fold; without such sets, sizes differ by at most one, also
     within each class. A class with fewer items than folds is missing in some test parts.
     """
     random = check_random_state(random_state)
-    classes = (
-        np.zeros(n, dtype=int) if labels is None else np.unique(labels, return_inverse=True)[1]
-    )
-    sets = np.arange(n) if together is None else np.unique(together, return_inverse=True)[1]
+    classes = np.zeros(n, dtype=int)
+    if labels is not None:
+        classes = np.unique(labels, return_inverse=True)[1]
+    sets = _set_numbers(together, n)
     sizes = np.bincount(sets, minlength=1)
     n_folds = max(1, min(n_folds, len(sizes)))
     totals = np.bincount(classes, minlength=1)
@@ -129,8 +129,8 @@ def assign_folds(
     members = np.argsort(sets, kind="stable")
     ends = np.cumsum(sizes)
     for number in large:
-        mine = members[ends[number] - sizes[number] : ends[number]]
-        of_class = np.bincount(classes[mine], minlength=len(totals))
+        in_set = members[ends[number] - sizes[number] : ends[number]]
+        of_class = np.bincount(classes[in_set], minlength=len(totals))
         fold = np.lexsort((counts.sum(axis=1), counts @ (of_class / totals)))[0]
         counts[fold] += of_class
         fold_of_set[number] = fold
@@ -139,15 +139,22 @@ def assign_folds(
     class_of = np.empty(len(sizes), dtype=int)
     class_of[sets] = classes
     for label in range(len(totals)):
-        mine = single[class_of[single] == label]
-        slots = _lowest_slots(counts[:, label], counts.sum(axis=1), len(mine))
-        fold_of_set[mine] = slots
+        of_label = single[class_of[single] == label]
+        slots = _lowest_slots(counts[:, label], counts.sum(axis=1), len(of_label))
+        fold_of_set[of_label] = slots
         counts[:, label] += np.bincount(slots, minlength=n_folds)
     return fold_of_set[sets]
 
 
+def _set_numbers(together: NDArray | None, n: int) -> NDArray:
+    """Numbers of the sets of items that stay together; every item by itself if there are none."""
+    if together is None:
+        return np.arange(n)
+    return np.unique(together, return_inverse=True)[1]
+
+
 def _lowest_slots(heights: NDArray, sizes: NDArray, n: int) -> NDArray:
-    """Where `n` bricks go, one by one on the lowest column, and among equally low ones where the fold is smallest."""
+    """Columns of `n` bricks that are put, one by one, on the lowest column; of equally low ones, the smallest fold."""
     level = heights.min() + -(-n // len(heights))
     while np.maximum(level - heights, 0).sum() < n:
         level += 1
@@ -170,25 +177,31 @@ def fold_numbers(
     """The fold that leaves out each item, as numbers from 0; every item is left out once.
 
     A number as `cv` (None: 5) is dealt by `assign_folds`, with copies and groups kept together and classes even; a
-    splitter or an iterable of (train, test) is used as it is. `used` are the items that count; `items` may be these.
+    splitter or an iterable of (train, test) is used as it is. `used` are the items that carry weight; `items` may be
+    these alone.
     """
-    target = np.zeros(len(items)) if y is None else np.asarray(y)
+    if y is None:
+        y = np.zeros(len(items))
+    target = np.asarray(y)
     n = len(target)
-    used = np.arange(n) if used is None else used
+    if used is None:
+        used = np.arange(n)
+    all_groups = groups
     if groups is not None:
-        groups = np.asarray(groups)
-        check_consistent_length(target, groups)
+        all_groups = np.asarray(groups)
+        check_consistent_length(target, all_groups)
+        groups = all_groups[used]
     if cv is None or isinstance(cv, Integral):
         n_folds = count_folds(cv)
         copies = _copies_among(items, used, precomputed)
-        together = _together(copies, None if groups is None else groups[used], n_folds)
+        together = _together(copies, groups, n_folds)
         labels = target[used] if classify else None
         return assign_folds(
             n_folds, len(used), labels=labels, together=together, random_state=random_state
         )
     fold_of = np.full(n, -1)
     splitter = check_cv(cv, target, classifier=classify)
-    for i, (_, test) in enumerate(splitter.split(np.zeros((n, 1)), target, groups)):
+    for i, (_, test) in enumerate(splitter.split(np.zeros((n, 1)), target, all_groups)):
         if np.any(fold_of[test] >= 0):
             raise ValueError(
                 "cv must hold out every row once: its test sets overlap; use for example cv=5."
@@ -224,7 +237,9 @@ def count_folds(cv: Any) -> int:
     """How many folds a number as `cv` means."""
     if cv is not None and cv < 2:
         raise ValueError(f"cv={cv} must be at least 2 folds.")
-    return 5 if cv is None else int(cv)
+    if cv is None:
+        return 5
+    return int(cv)
 
 
 def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray | None:
@@ -237,7 +252,6 @@ def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray 
         return (
             joined if joined.max(initial=0) + 1 >= min(n_folds, codes.max(initial=0) + 1) else codes
         )
-    # where these are few, as in a table of categories, equal rows are its nature
     n_distinct = len(np.unique(copies))
     return copies if _ITEMS_PER_FOLD * n_folds <= n_distinct < len(copies) else None
 
@@ -250,14 +264,14 @@ def make_folds(cv: Any, items: Any, y: ArrayLike | None = None, **options: Any) 
 def cv_of_rows(
     cv: Any, rows: NDArray, n: int, y: ArrayLike | None = None, *, classify: bool = False
 ) -> Any:
-    """What `cv` of n items means for some of them: a number stays, a splitter's or iterable's folds keep only these."""
+    """`cv` of n items for the items at these rows: a number stays, folds of a splitter or iterable are restricted."""
     if cv is None or isinstance(cv, Integral):
         return cv
     return splits_of(fold_numbers(cv, np.zeros(n), y, classify=classify)[rows])
 
 
 def splits_of(fold_of: NDArray) -> list[Split]:
-    """Training and test items of numbered folds; numbers without items are passed over."""
+    """Training and test items of numbered folds; numbers without items are skipped."""
     return [
         (np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k)) for k in np.unique(fold_of)
     ]
@@ -274,28 +288,27 @@ def hold_out(
 ) -> Split:
     """Training and held-out items: about `fraction` of the items and of each class, copies and groups on one side.
 
-    Two sorted arrays of item numbers, neither of them empty where there are two items or groups.
+    Two sorted arrays of item numbers, neither of them empty if there are two items or groups.
     """
     copies = find_copies(items)
-    together = _together(copies, None if groups is None else np.asarray(groups), 2)
-    sets = (
-        np.arange(len(copies)) if together is None else np.unique(together, return_inverse=True)[1]
-    )
+    if groups is not None:
+        groups = np.asarray(groups)
+    sets = _set_numbers(_together(copies, groups, 2), len(copies))
     sizes = np.bincount(sets)
     first = np.unique(sets, return_index=True)[1]
     order = check_random_state(random_state).permutation(len(sizes))
     if classify:
         order = order[np.argsort(np.asarray(y)[first[order]], kind="stable")]
-    held = np.zeros(len(sizes), dtype=bool)
+    is_held_out = np.zeros(len(sizes), dtype=bool)
     owed = 0.0
     for number in order:
         owed += fraction * sizes[number]
         if owed >= sizes[number] / 2:
-            held[number] = True
+            is_held_out[number] = True
             owed = owed - sizes[number]
-    if len(sizes) > 1 and (held.all() or not held.any()):
-        held[order[0]] = not held[order[0]]
-    return np.flatnonzero(~held[sets]), np.flatnonzero(held[sets])
+    if len(sizes) > 1 and (is_held_out.all() or not is_held_out.any()):
+        is_held_out[order[0]] = not is_held_out[order[0]]
+    return np.flatnonzero(~is_held_out[sets]), np.flatnonzero(is_held_out[sets])
 
 
 def some_rows(n: int, most: int | None, random_state: Any) -> NDArray:
@@ -307,8 +320,8 @@ def some_rows(n: int, most: int | None, random_state: Any) -> NDArray:
 
 def first_until(splits: Sequence[Split], n_held: int) -> list[Split]:
     """The first folds, until `n_held` items were held out: enough to settle a comparison."""
-    held = np.cumsum([len(test) for _, test in splits])
-    return list(splits[: int(np.searchsorted(held, n_held)) + 1])
+    n_so_far = np.cumsum([len(test) for _, test in splits])
+    return list(splits[: int(np.searchsorted(n_so_far, n_held)) + 1])
 
 
 class OutOfFold(NamedTuple):

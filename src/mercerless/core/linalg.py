@@ -1,4 +1,4 @@
-"""Factorizations that say when a matrix is singular."""
+"""Factorizations that raise if a matrix is singular."""
 
 import numpy as np
 from numpy.typing import NDArray

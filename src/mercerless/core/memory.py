@@ -1,4 +1,4 @@
-"""The memory guard: one limit, set once by a context, asked everywhere."""
+"""The memory guard: one limit, set by a context manager and respected everywhere."""
 
 import os
 import re
@@ -104,7 +104,7 @@ def _call_with(
 
 
 def available_memory() -> int:
-    """Bytes that this process can still use: of the machine and of its control group, 4 GiB where nothing is told."""
+    """Bytes that this process can still use: of the machine and of its control group; 4 GiB if neither is known."""
     sizes = []
     try:
         with open("/proc/meminfo") as lines:
@@ -129,7 +129,8 @@ def available_memory() -> int:
 
 def memory_budget(memory_limit: int | float | str | None = None) -> int:
     """Bytes that a computation may use: those given (also ``"2GB"``), else the context's, else half of what is free."""
-    memory_limit = _current_setting().memory_limit if memory_limit is None else memory_limit
+    if memory_limit is None:
+        memory_limit = _current_setting().memory_limit
     if memory_limit is None:
         return available_memory() // 2
     if isinstance(memory_limit, str):

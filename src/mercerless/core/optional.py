@@ -1,4 +1,4 @@
-"""The one door to optional packages and to what older scikit-learn lacks."""
+"""Import optional packages, and stand-ins for what older versions of scikit-learn lack."""
 
 from importlib import import_module
 from types import ModuleType
@@ -25,7 +25,7 @@ def import_optional(name: str, extra: str, what: str) -> ModuleType:
 
 
 class _NoContext:
-    """A callback context that nobody listens to: tells nobody, never stops a fit."""
+    """A callback context without listeners: it never stops a fit."""
 
     def subcontext(self, *args: Any, **kwargs: Any) -> "_NoContext":
         return self
@@ -38,10 +38,10 @@ class _NoContext:
 
 
 class NoCallbacks:
-    """What estimators inherit where scikit-learn has no callbacks: they fit the same, and refuse callbacks."""
+    """What estimators inherit if scikit-learn has no callbacks: they fit the same, and raise if given callbacks."""
 
     def set_callbacks(self, *callbacks: Any) -> "NoCallbacks":
-        """Refuse callbacks, which scikit-learn has from 1.9 on; none at all is fine."""
+        """Raise if there are any callbacks, which scikit-learn has from 1.9 on."""
         if callbacks:
             raise NotImplementedError(
                 f"Callbacks need scikit-learn 1.9 or newer, and {sklearn.__version__} is installed."

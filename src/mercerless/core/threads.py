@@ -1,4 +1,4 @@
-"""How many threads BLAS may use: one for small matrices, on which more wait for each other longer than they work."""
+"""How many threads BLAS may use: one for small matrices, where several would mostly wait for each other."""
 
 import os
 from collections.abc import Iterator, Sized
@@ -52,7 +52,7 @@ def one_blas_thread(*, alone: bool = False) -> Iterator[None]:
 
 
 def allowed_threads() -> int:
-    """As many threads as BLAS has where this one does not hold it, and at most one per core."""
+    """The number of threads of BLAS, unless this thread limits it, but at most one per core."""
     held = getattr(_LOCAL, "allowed", None)
     if held is not None:
         return held

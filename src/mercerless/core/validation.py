@@ -1,4 +1,4 @@
-"""Checks that speak one clear sentence before any work is done."""
+"""Check inputs before any work is done; every message is one sentence that says what is wrong and what to do."""
 
 import sys
 import warnings
@@ -32,8 +32,8 @@ def is_rounding(asymmetry: float, dtype: DTypeLike = np.float64) -> bool:
     return asymmetry <= (_SYMMETRY_RTOL_32 if dtype == np.float32 else SYMMETRY_RTOL)
 
 
-def refuse_unreadable(A: Any, name: str = "X") -> None:
-    """Refuse masked entries, which NumPy reads as the numbers beneath the mask, and words in a table not of pandas."""
+def check_readable(A: Any, name: str = "X") -> None:
+    """Raise for masked entries, whose hidden numbers NumPy would read, and for words in a table not of pandas."""
     if hasattr(A, "to_pandas") and np.asarray(A).dtype.kind not in "biuf" and np.ndim(A) == 2:
         raise ValueError(
             f"{name} is no table of pandas and holds more than numbers; pass {name}.to_pandas()."
@@ -49,13 +49,13 @@ def refuse_unreadable(A: Any, name: str = "X") -> None:
 def validate_data(
     estimator: Any, X: Any, *args: Any, own: bool | None = None, **options: Any
 ) -> Any:
-    """scikit-learn's check, which reads what is beneath a mask, after ours.
+    """scikit-learn's check, after ours for what it would misread.
 
     Columns of new rows are matched by name (see `align_columns`). With `own`, the rows are the model's own (see
     `own_copy`). By default training rows are, but for a matrix of comparisons, which no model keeps.
     """
     for A, name in zip((X, *args), ("X", "y")):
-        refuse_unreadable(A, name)
+        check_readable(A, name)
     is_training = options.get("reset", True)
     if is_training:
         _check_unique_columns(X)
@@ -104,7 +104,7 @@ def align_columns(X: Any, known: list[str] | None, name: str = "X") -> Any:
     if len(position) < len(given):
         repeated = sorted(label for label in set(known) if given.count(label) > 1)
         if repeated:
-            _refuse_repeated(repeated[0], given.count(repeated[0]), name)
+            _raise_repeated(repeated[0], given.count(repeated[0]), name)
     return X.iloc[:, [position[label] for label in known]]
 
 
@@ -131,10 +131,10 @@ def _check_unique_columns(X: Any, name: str = "X") -> None:
     if labels is None or len(set(labels)) == len(labels):
         return
     repeated = next(label for label in labels if labels.count(label) > 1)
-    _refuse_repeated(repeated, labels.count(repeated), name)
+    _raise_repeated(repeated, labels.count(repeated), name)
 
 
-def _refuse_repeated(label: str, number: int, name: str) -> None:
+def _raise_repeated(label: str, number: int, name: str) -> None:
     raise ValueError(
         f"{name} has {number} columns of the name {label!r}; give each a name of its own, or pass "
         f"{name}.to_numpy() to "
@@ -289,13 +289,13 @@ def check_random_state(random_state: Any) -> np.random.RandomState:
 def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDArray:
     """A finite, real, non-empty, two-dimensional array, itself if it is one: float32 is kept, all else becomes float64.
 
-    With `allow_nan`, NaN marks missing entries; infinities are refused all the same.
+    With `allow_nan`, NaN marks missing entries; infinite entries raise in any case.
     """
     if hasattr(A, "toarray"):
         raise TypeError(
             f"{name} is a sparse matrix; pass a dense array, for example {name}.toarray()."
         )
-    refuse_unreadable(A, name)
+    check_readable(A, name)
     array = np.asarray(A)
     if array.dtype.kind == "c":
         raise ValueError(
@@ -364,7 +364,7 @@ def as_items(X: Any) -> NDArray:
         raise TypeError(
             "X is a sparse matrix; pass a dense array, X.toarray(), or the list of its rows."
         )
-    refuse_unreadable(X)
+    check_readable(X)
     if isinstance(X, (str, bytes, set, frozenset, dict)) or not (
         hasattr(X, "__len__") and hasattr(X, "__iter__")
     ):
@@ -424,13 +424,13 @@ _AVERAGE = (
 
 
 def check_symmetric_kernel(kernel: Any) -> None:
-    """Refuse a kernel that says it is not symmetric, where its square matrix is never seen."""
+    """Raise for a kernel that is declared asymmetric, if its square matrix is never computed."""
     if kernel.symmetric is False:
         raise ValueError(f"The kernel is not symmetric: its two directions differ; {_AVERAGE}")
 
 
 def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
-    """A finite, real, symmetric floating array: `K` itself, or its symmetric part where rounding made it asymmetric."""
+    """A finite, real, symmetric floating array: `K` itself, or its symmetric part if rounding made it asymmetric."""
     K = check_square(K, name)
     amount = relative_asymmetry(K)
     if not is_rounding(amount, K.dtype):
@@ -450,7 +450,7 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
 def check_number(
     name: str, value: Any, *, zero: bool = False, whole: bool = False, none: bool = False
 ) -> None:
-    """Refuse what is not a positive finite number; `zero` and `none` allow 0 and None, `whole` wants an integer."""
+    """Raise unless this is a positive finite number; `zero` and `none` allow 0 and None, `whole` means an integer."""
     number = isinstance(value, Integral if whole else Real) and not isinstance(
         value, (bool, np.bool_)
     )
@@ -465,7 +465,7 @@ def check_number(
 
 
 def check_option(name: str, value: Any, options: Iterable[str | None]) -> None:
-    """Refuse what is not one of some words, or None where that is one."""
+    """Raise if this is not one of the options: words, or None."""
     known = list(options)
     if not ((value is None or isinstance(value, str)) and value in known):
         *others, last = map(repr, known)
@@ -479,7 +479,7 @@ def check_targets(y: Any, name: str) -> NDArray:
     """Finite numbers to predict, in float64: one per row, or one row of several outputs each."""
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    refuse_unreadable(y, "y")
+    check_readable(y, "y")
     if np.asarray(y).dtype.kind in "mM":
         raise ValueError("y holds dates or durations; turn them into numbers, such as days, first.")
     y = check_array(y, ensure_2d=False, dtype=[np.float64, np.float32], input_name="y")
@@ -490,7 +490,7 @@ def check_targets(y: Any, name: str) -> NDArray:
 
 
 def check_size(values: NDArray, name: str) -> None:
-    """Refuse numbers so large or small that their products are none any more."""
+    """Raise if products of entries would overflow or underflow."""
     size = max(float(values.max()), -float(values.min()))
     if not (size == 0.0 or 1e-75 < size < 1e75):
         raise ValueError(
@@ -503,7 +503,7 @@ def check_labels(y: Any, name: str) -> NDArray:
     """One label per row, none missing."""
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    refuse_unreadable(y, "y")
+    check_readable(y, "y")
     y = column_or_1d(y, warn=True)
     check_array(y, ensure_2d=False, dtype=None, input_name="y")
     try:
@@ -525,7 +525,7 @@ def check_weight(sample_weight: Any, n: int) -> NDArray:
     """
     if sample_weight is None:
         return np.ones(n)
-    refuse_unreadable(sample_weight, "sample_weight")
+    check_readable(sample_weight, "sample_weight")
     weight = np.asarray(sample_weight, dtype=float)
     weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
     if weight.shape != (n,):
@@ -577,7 +577,7 @@ def check_classes(
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the user's code that called us, whatever frames of ours and scikit-learn lie between."""
+    """Warn at the line of the user's code that called us, past the frames of this package and scikit-learn."""
     frame = sys._getframe(1)
     level = 2
     while (
@@ -652,7 +652,7 @@ def leave_one_out_constant(Y: NDArray, weight: NDArray | None = None) -> NDArray
 
 
 def guess_task(y: NDArray) -> tuple[str, str]:
-    """Tell classes from numbers; return "classification" or "regression" and the reason."""
+    """Infer whether labels are classes or numbers; returns "classification" or "regression" and the reason."""
     distinct = len(np.unique(y))
     if y.dtype.kind not in "biuf":
         return "classification", f"the labels are words ({distinct} different)"
