@@ -120,6 +120,49 @@ def test_no_probabilities_where_there_are_none(model, capsys):
     )
 
 
+def test_hits_of_new_items_are_found_by_the_names_of_the_training_items():
+    score = np.round(100.0 / (1.0 + D), 1)
+    names = [f"p{i:02d}" for i in range(len(D))]
+    new, old = names[-4:], names[:-4]
+
+    def hits(first, second):
+        rows = []
+        for i in map(names.index, first):
+            for j in map(names.index, second):
+                if score[i, j] > 20:
+                    rows.append([names[i], names[j], 90, 9, 1, 0, 1, 9, 1, 9, 1e-5, score[i, j]])
+        return "\n".join("\t".join(map(str, row)) for row in rows)
+
+    Path("train.m8").write_text(hits(old, old))
+    Path("new.m8").write_text(hits(new, old))
+    labels = "\n".join(f"{name},{label}" for name, label in zip(old, Y))
+    Path("y.csv").write_text(f"id,label\n{labels}")
+    assert main(["fit", "train.m8", "--labels", "y.csv", "--learner", "krein-ridge"]) == 0
+    assert main(["predict", "model.skops", "new.m8"]) == 0
+    by_hits = read_predictions()
+    rows = np.where(score > 20, score, 0.0)[-4:, :-4]
+    np.save("new.npy", rows)
+    assert main(["predict", "model.skops", "new.npy"]) == 0
+    assert [row["id"] for row in by_hits] == new
+    assert [row["prediction"] for row in by_hits] == [
+        row["prediction"] for row in read_predictions()
+    ]
+
+
+def test_new_rows_take_none_and_stray_words_as_the_training_rows_did(capsys):
+    n = len(D)
+    color = np.array(["None", "red", "blue"])[np.arange(n) % 3]
+    lines = [f"{D[0, i]:.4f},{color[i]},{color[i] == 'None'}" for i in range(n)]
+    lines[4] = lines[4].replace(f"{D[0, 4]:.4f}", "unknown")
+    Path("t.csv").write_text("\n".join(["a,color,label", *lines]))
+    assert main(["fit", "t.csv", "--learner", "linear"]) == 0
+    assert "a level in color" in capsys.readouterr().out
+    Path("new.csv").write_text("a,color\n1.0,None\n1.0,red\nbroken,None\n")
+    assert main(["predict", "model.skops", "new.csv"]) == 0
+    assert [row["prediction"] for row in read_predictions()] == ["True", "False", "True"]
+    assert "line 4, column 'a' has 'broken' where numbers were" in capsys.readouterr().out
+
+
 def test_a_file_that_is_no_model(tmp_path, capsys):
     np.save("new.npy", D)
     Path("model.skops").write_bytes(pickle.dumps({"estimator": 1}))

@@ -617,6 +617,17 @@ def test_items_of_a_matrix_without_a_label_are_left_out_on_both_sides():
     np.testing.assert_array_equal(make_problem(D, series).y, Y[kept])
 
 
+def test_the_split_follows_the_labeled_rows(tmp_path):
+    table = TABLE.assign(
+        target=without_some(Y, "NA"), split=np.where(np.arange(N) % 5, "train", "test")
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    problem = read_problem(tmp_path / "t.csv")
+    kept = np.delete(np.arange(N), UNLABELED)
+    np.testing.assert_allclose(problem.X, X[kept[kept % 5 > 0]])
+    np.testing.assert_allclose(problem.X_test, X[kept[kept % 5 == 0]])
+
+
 def test_items_that_the_file_of_labels_lacks_are_left_out(tmp_path):
     (tmp_path / "D.csv").write_text(named(D))
     (tmp_path / "y.csv").write_text(BY_ID.replace("item07,", "other,"))

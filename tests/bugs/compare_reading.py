@@ -4,6 +4,7 @@ from bugs import Bug
 
 FRAMES, PROPERTIES = "test_frames.py", "test_reading_properties.py"
 LEARNERS, FIT, FILES = "test_compare_learners.py", "test_cli_fit_predict.py", "test_files.py"
+CORPUS = "test_corpus.py"
 
 BUGS = [
     # the three that a stranger planted
@@ -130,6 +131,67 @@ BUGS = [
         "rest = text[end:][:LIMITS.sheet_chunk]",
         'rest = b""',
         f"{FILES} -k cut_anywhere",
+    ),
+    # labels.py, formats.py, matrices.py
+    Bug(
+        "read-missing-word-is-a-class",
+        "gaps = set(MISSING) if none_is_missing else set(MISSING) - {NONE}",
+        'gaps = {""}',
+        f"{CORPUS} -k without_a_label",
+    ),
+    Bug(
+        "read-none-always-missing",
+        "frame[name] = frame[name].where(~is_none, NONE)",
+        "pass",
+        f"{CORPUS} -k none_is_a_level",
+    ),
+    Bug(
+        "read-unlabeled-columns-stay",
+        "X_test = X_test[:, labeled] if X_test.shape[1] > labeled.max() else X_test",
+        "X_test = X_test[:, : len(labeled)]",
+        f"{CORPUS} -k both_sides",
+    ),
+    Bug(
+        "read-unlabeled-test-marks-stay",
+        "problem = _split_rows(problem, test[labeled])",
+        "problem = _split_rows(problem, test[: len(labeled)])",
+        f"{CORPUS} -k split_follows",
+    ),
+    Bug(
+        "read-last-hit-for-best",
+        "best[pair] = max(float(row[-1]), best.get(pair, -np.inf))",
+        "best[pair] = float(row[-1])",
+        f"{CORPUS} -k 'matrices and hits'",
+    ),
+    Bug(
+        "read-directed-graph-both-ways",
+        "if not pairs.directed:",
+        "if True:",
+        f"{CORPUS} -k 'matrices and directed'",
+    ),
+    Bug(
+        "read-class-first-overlooked",
+        "if self._is_class_first(table):",
+        "if False:",
+        f"{CORPUS} -k 'in_front'",
+    ),
+    Bug(
+        "read-stretched-from-the-left",
+        "np.interp(places, np.linspace(0.0, 1.0, len(one)), one)",
+        "np.interp(np.arange(longest), np.arange(len(one)), one)",
+        f"{CORPUS} -k stretched",
+    ),
+    Bug(
+        "read-printed-blocks-mixed",
+        "for column, number in zip(block, numbers):",
+        "for column, number in zip(columns, numbers):",
+        f"{CORPUS} -k 'matrices and print'",
+    ),
+    Bug(
+        "read-sheet-from-zero",
+        "return titles[int(sheet) - 1]",
+        "return titles[int(sheet) % len(titles)]",
+        f"{CORPUS} -k sheet_is_chosen",
     ),
     # gaps.py
     Bug(

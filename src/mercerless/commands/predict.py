@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,11 +51,20 @@ FIELDS |= {"smallest": float, "largest": float, "similarity": str | None}
 FIELDS |= {"ids": list | None, "items": list | None, "roles": dict | None}
 
 
+class Choice(NamedTuple):
+    """What of a file is read: one of its arrays, its format, one of its sheets; None infers it."""
+
+    array: str | None = None
+    format: str | None = None
+    sheet: str | None = None
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("model", metavar="MODEL", help="a .skops file from 'mercerless fit'")
     parser.add_argument("data", metavar="DATA", help="the new items")
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file")
+    _common.add_file_arguments(parser)
     parser.add_argument(
         "--similarity",
         metavar="MODULE:FUNCTION",
@@ -99,13 +108,14 @@ def run(args: argparse.Namespace) -> int:
     _common.check_not_input(output, args.model, args.data, args.reverse, args.train)
     estimator, description = load_model(args.model)
     check_consent(description["similarity"], args.similarity)
-    rows, ids = read_rows(args.data, args.array, description)
+    choice = Choice(args.array, args.format, args.sheet)
+    rows, ids = read_rows(args.data, choice, description)
     back = {}
     if args.reverse is not None:
-        back = {"reverse": read_reverse(args.reverse, args.array, description, ids, len(rows))}
+        back = {"reverse": read_reverse(args.reverse, choice, description, ids, len(rows))}
     train = None
     if args.reasons is not None:
-        train = read_train(args.train, args.array, description)
+        train = read_train(args.train, choice, description)
     try:
         with _common.plain_warnings(args.command):
             predicted = estimator.predict(rows, **back)
@@ -250,22 +260,22 @@ def check_consent(similarity: str | None, given: str | None) -> None:
         )
 
 
-def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Sequence[str] | None]:
+def read_rows(path: str, choice: Choice, description: dict) -> tuple[Any, Sequence[str] | None]:
     """Return new items in the form the model takes, and their names; what cannot be matched is refused."""
     file = files.existing_file(path)
     what = files.name_of(file)
     width = description["n_columns"]
     if description["items"] is not None:
-        items, ids = read_items(file, description["roles"])
+        items, ids = read_items(file, choice, description["roles"])
         rows = item_similarities(items, description["items"], description["similarity"])
     else:
-        content = formats.read(file)
+        content = formats.read(file, choice.format, choice.sheet)
         if isinstance(content, Items):
             raise ValueError(
                 f"{what} holds sequences, but the model was fitted on a {description['kind']}."
             )
         if isinstance(content, dict):
-            rows = arrays.as_real(content[arrays.find_matrix(content, path, array)], what)
+            rows = arrays.as_real(content[arrays.find_matrix(content, path, choice.array)], what)
             ids = None
         elif isinstance(content, Pairs):
             rows, ids = pair_rows(content, description)
@@ -295,14 +305,14 @@ def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Seq
 
 
 def read_reverse(
-    path: str, array: str | None, description: dict, ids: Sequence[str] | None, n_rows: int
+    path: str, choice: Choice, description: dict, ids: Sequence[str] | None, n_rows: int
 ) -> NDArray:
     """Return the other direction of the new items, in their order by name if both files have names."""
     if description["takes"] != "both":
         raise ValueError(
             f"The model ({description['learner']}) takes one direction; leave out --reverse."
         )
-    rows, names = read_rows(path, array, description)
+    rows, names = read_rows(path, choice, description)
     if len(rows) != n_rows:
         raise ValueError(
             f"{path!r} has {len(rows)} rows; there must be {n_rows}, one per new item."
@@ -312,7 +322,7 @@ def read_reverse(
     return rows
 
 
-def read_train(path: str | None, array: str | None, description: dict) -> NDArray | None:
+def read_train(path: str | None, choice: Choice, description: dict) -> NDArray | None:
     """Return the matrix that a model was fitted on, from its file or its items; None for a table, or without a file."""
     if description["kind"] == "table":
         return None
@@ -322,7 +332,7 @@ def read_train(path: str | None, array: str | None, description: dict) -> NDArra
     elif path is None:
         return None
     else:
-        matrix, ids = read_rows(path, array, description)
+        matrix, ids = read_rows(path, choice, description)
         trained = description["ids"]
         if ids is not None and trained is not None and set(trained) <= set(ids):
             matrix = matrix[[ids.index(name) for name in trained]]
@@ -357,6 +367,10 @@ def table_rows(table: CellTable, description: dict) -> Any:
     import pandas as pd
 
     roles = description["roles"]
+    is_unnamed = not table.named and all(name.startswith("column ") for name in roles)
+    if is_unnamed and table.frame.shape[1] == len(roles):  # labels may have come first
+        names = dict(zip(table.frame.columns, roles))
+        table = replace(table, frame=table.frame.rename(columns=names), source=None)
     gone = next((name for name in roles if not table.has(name)), None)
     if gone is not None:
         names = ", ".join(map(str, table.frame.columns))
@@ -427,14 +441,15 @@ def pair_rows(pairs: Pairs, description: dict) -> tuple[NDArray, list[str]]:
 
 
 def read_items(
-    file: Path, roles: dict[str, str] | None
+    file: Path, choice: Choice, roles: dict[str, str] | None
 ) -> tuple[Sequence[str], Sequence[str] | None]:
     """Return strings, one per line or from the column that they were in, and their names."""
-    if files.ending_of(file) == ".txt":
+    if choice.format == "lines" or (choice.format is None and files.ending_of(file) == ".txt"):
         lines = files.read_lines(file)
-        if not lines[0].startswith(">") and not formats.looks_like_smiles("\n".join(lines)):
+        looks_else = lines[0].startswith(">") or formats.looks_like_smiles("\n".join(lines))
+        if choice.format == "lines" or not looks_else:
             return lines, None
-    content = formats.read(file)
+    content = formats.read(file, choice.format, choice.sheet)
     if isinstance(content, Items):
         return content.items, content.ids
     if not isinstance(content, CellTable):

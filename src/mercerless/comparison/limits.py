@@ -19,6 +19,8 @@ class ReadingLimits:
     missing_entries: float = 0.3
     #: Share of the items that must be in a file of names and labels; the others are left out.
     labeled_items: float = 0.5
+    #: Share of the ends of edges that must be in the file of labels, for two columns to be edges.
+    named_ends: float = 0.9
     #: Share of numbers from which on the other words of a column mark gaps.
     numbers_in_column: float = 0.5
     #: Most different values of a column of numbers and words that is a category.

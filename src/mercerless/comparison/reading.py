@@ -216,9 +216,17 @@ class _Source:
 
     def _are_edges(self, lines: list[str]) -> bool:
         """Whether every line names two items of the file of labels."""
-        names = label_names(self.labels or "")
         pairs = [line.split()[:2] for line in lines if not line.startswith("#")]
-        return all(len(pair) == 2 and names.issuperset(pair) for pair in pairs[1:])
+        ends = [end for pair in pairs[1:] for end in pair]
+        return all(len(pair) == 2 for pair in pairs) and self._are_labeled(ends)
+
+    def _are_labeled(self, items: list[str]) -> bool:
+        """Whether most of the items have a name in the file of labels."""
+        if self.labels is None or not Path(self.labels).is_file():
+            return False
+        names = label_names(self.labels)
+        n_named = sum(item in names for item in items)
+        return n_named > LIMITS.named_ends * len(items)
 
     def _from_items(self, items: Sequence[str], ids: Sequence[str] | None) -> Problem:
         if self.labels is None:
@@ -503,15 +511,15 @@ class _Source:
             return False
         rest = frame.iloc[:, 1:]
         n_decimal = sum(not _is_whole(column) for _, column in rest.items())
-        if n_columns > LIMITS.series_columns and n_decimal > 0.9 * (n_columns - 1):
-            return True
-        if n_columns == len(frame) or not _are_codes(first):
+        are_series = n_columns > LIMITS.series_columns and n_decimal > 0.9 * (n_columns - 1)
+        if not are_series and (n_columns == len(frame) or not _are_codes(first)):
             return False
         if any(_are_codes(column) for _, column in rest.items()):
+            classes = listed(map(int, np.unique(first)), 4)
             raise ValueError(
-                f"{self.what} has no header, and its labels may be the classes "
-                f"{listed(map(int, np.unique(first)), 4)} in the first column or the numbers in the "
-                f"last; say --labels 'column 1' or --labels 'column {n_columns}'."
+                f"{self.what} has no header, and its labels may be the classes {classes} in the "
+                "first column or the numbers in the last; say --labels 'column 1' or --labels "
+                f"'column {n_columns}'."
             )
         return True
 
@@ -578,9 +586,7 @@ class _Source:
         first = table.text(names[0])
         second = table.text(names[1])
         if table.frame.shape[1] == 2:
-            if not Path(self.labels or "").is_file():
-                return None
-            if not label_names(self.labels or "").issuperset([*first, *second]):
+            if not self._are_labeled([*first, *second]):
                 return None
             ones = np.ones(len(first))
             why = "every row is an edge between two items"
