@@ -211,9 +211,9 @@ def test_coverage_is_between_0_and_1(coverage):
 
 def test_what_cannot_be_done_is_said():
     X, y, _ = data(30)
-    with pytest.raises(ValueError, match=r"made no out-of-fold predictions.*alpha_positive"):
+    with pytest.raises(ValueError, match=r"has no out-of-fold predictions.*alpha_positive"):
         KreinRidge(alpha_positive=0.1, alpha_negative=0.1).fit(X, y).predict_interval(X)
-    with pytest.raises(ValueError, match=r"made no out-of-fold predictions.*validation_fraction"):
+    with pytest.raises(ValueError, match=r"has no out-of-fold predictions.*validation_fraction"):
         LABRegressor(5, validation_fraction=None, max_iter=2, kernel="gaussian").fit(
             X, y
         ).predict_interval(X)
@@ -351,5 +351,5 @@ def test_deviations_of_several_outputs_and_without_validation():
     )
     assert mean.shape == std.shape == (9, 2) and np.all(std > 0)
     model = LABRegressor(5, validation_fraction=None, max_iter=2, kernel="gaussian").fit(X, y)
-    with pytest.raises(ValueError, match=r"made no out-of-fold predictions.*validation_fraction"):
+    with pytest.raises(ValueError, match=r"has no out-of-fold predictions.*validation_fraction"):
         model.predict(X, return_std=True)

@@ -246,8 +246,8 @@ BUGS = [
     # sets and intervals
     Bug(
         "doors-sets-forget-diag",
-        "held = self._held_out(**new)",
-        "held = self._held_out()",
+        "held_out = self._held_out(**new)",
+        "held_out = self._held_out()",
         f"{CONFORMAL} -k 'own_similarity or other_direction'",
     ),
     Bug(
@@ -270,8 +270,8 @@ BUGS = [
     ),
     Bug(
         "doors-sets-by-class",
-        "set_thresholds(held, coverage, by_class, self.classes_)",
-        "set_thresholds(held, coverage, False, self.classes_)",
+        "set_thresholds(held_out, coverage, by_class, self.classes_)",
+        "set_thresholds(held_out, coverage, False, self.classes_)",
         f"{CONFORMAL} -k by_class",
     ),
     # comparisons with landmarks

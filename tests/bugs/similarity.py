@@ -116,7 +116,7 @@ BUGS = [
     ),
     Bug(
         "sim-suspects-of-the-ignorant",
-        "if _mean_loss(right) >= _mean_loss(onehot.mean(axis=0)[held.target]):",
+        "if _mean_loss(right) >= _mean_loss(onehot.mean(axis=0)[held_out.target]):",
         "if False:",
         f"{OUT} -k know_nothing",
     ),
@@ -193,8 +193,8 @@ BUGS = [
     ),
     Bug(
         "sim-given-of-others",
-        "known[held.rows] = self.classes_[held.target] if is_classifier(self) else held.target",
-        "known[: len(held.rows)] = self.classes_[held.target] if is_classifier(self) else held.target",
+        "target_of_item[held_out.rows] = targets",
+        "target_of_item[: len(held_out.rows)] = targets",
         f"{OUT} -k given_targets",
     ),
     Bug(

@@ -1,8 +1,8 @@
-"""How sure: sets and intervals of a stated coverage from out-of-fold predictions, whatever the distribution.
+"""Conformal prediction: sets and intervals with a guaranteed coverage, from out-of-fold predictions.
 
-Every out-of-fold prediction says how wrong the model is on an item it has not seen. If new items come from where the
-training items came from, their errors rank among these as any other: of n errors the ``ceil((n + 1) coverage)``-th
-smallest is not exceeded with probability `coverage` at least.
+An out-of-fold prediction shows how wrong the model is on an item it has not seen. If new items come from the same
+distribution as the training items, whatever it is, their errors rank among these like any other: the
+``ceil((n + 1) coverage)``-th smallest of n errors is not exceeded with probability at least `coverage`.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from mercerless.core.suspects import Suspects, suspect_labels
 
 
 def check_coverage(coverage: float) -> float:
-    """A number strictly between 0 and 1."""
+    """The coverage as a number; raises unless it lies strictly between 0 and 1."""
     try:
         value = float(coverage)
     except (TypeError, ValueError):
@@ -30,7 +30,7 @@ def check_coverage(coverage: float) -> float:
 
 
 def conformal_rank(n: int, coverage: float, what: str = "out-of-fold predictions") -> int:
-    """The rank ``ceil((n + 1) coverage)`` among n errors; says how many are needed where there are fewer."""
+    """The rank ``ceil((n + 1) coverage)`` among n errors; raises if that needs more errors."""
     rank = int(np.ceil((n + 1) * coverage - 1e-9))
     if rank > n:
         need = int(np.ceil(coverage / (1.0 - coverage) - 1e-9))
@@ -41,47 +41,48 @@ def conformal_rank(n: int, coverage: float, what: str = "out-of-fold predictions
     return rank
 
 
-def interval_radius(held: OutOfFold, coverage: float) -> NDArray:
-    """The absolute error, per output, that a new item exceeds with probability ``1 - coverage`` at most."""
-    errors = np.abs(held.prediction - held.target)
+def interval_radius(held_out: OutOfFold, coverage: float) -> NDArray:
+    """The absolute error, per output, that a new item exceeds with probability at most ``1 - coverage``."""
+    errors = np.abs(held_out.prediction - held_out.target)
     return np.sort(errors, axis=0)[conformal_rank(len(errors), coverage) - 1]
 
 
 def set_thresholds(
-    held: OutOfFold, coverage: float, by_class: bool = False, names: NDArray | None = None
+    held_out: OutOfFold, coverage: float, by_class: bool = False, names: NDArray | None = None
 ) -> NDArray:
     """The smallest probability, per class, with which a class enters a prediction set.
 
-    One for all classes, or (`by_class`) one each from the items of that class, so that every class is covered as
-    stated and not only the mean over classes. `names` are told where a class has too few items.
+    One for all classes, or (`by_class`) one for each from its own items, so that every class is covered as stated and
+    not only the average over classes. `names` are those of the classes in error messages.
     """
-    n_classes = held.prediction.shape[1]
-    right = held.prediction[np.arange(len(held.target)), held.target]
+    n_classes = held_out.prediction.shape[1]
+    truth = held_out.target
+    proba_of_truth = held_out.prediction[np.arange(len(truth)), truth]
     if not by_class:
-        return np.full(n_classes, _threshold(right, coverage, "out-of-fold predictions"))
-    names = np.arange(n_classes) if names is None else names
-    of_classes = [right[held.target == label] for label in range(n_classes)]
-    return np.array(
-        [
-            _threshold(values, coverage, f"items of class {name!s}")
-            for values, name in zip(of_classes, names)
-        ]
-    )
+        return np.full(n_classes, _threshold(proba_of_truth, coverage, "out-of-fold predictions"))
+    if names is None:
+        names = np.arange(n_classes)
+    thresholds = np.empty(n_classes)
+    for label, name in enumerate(names):
+        of_class = proba_of_truth[truth == label]
+        thresholds[label] = _threshold(of_class, coverage, f"items of class {name!s}")
+    return thresholds
 
 
-def _threshold(right: NDArray, coverage: float, what: str) -> float:
-    """The probability of the right class that a new item's falls short of with probability ``1 - coverage`` at most."""
-    return float(np.sort(right)[len(right) - conformal_rank(len(right), coverage, what)])
+def _threshold(proba_of_truth: NDArray, coverage: float, what: str) -> float:
+    """The probability below which a new item's true class falls with probability at most ``1 - coverage``."""
+    n = len(proba_of_truth)
+    return float(np.sort(proba_of_truth)[n - conformal_rank(n, coverage, what)])
 
 
 class ConformalMixin:
-    """Prediction sets and intervals of a stated coverage from ``out_of_fold_``, an `OutOfFold` or None."""
+    """Prediction sets and intervals with a guaranteed coverage, from the attribute ``out_of_fold_``."""
 
     classes_: NDArray
     out_of_fold_: Any  # an OutOfFold, or None
     predict: Any
     predict_proba: Any
-    # what to do where there are no out-of-fold predictions
+    # how to get out-of-fold predictions, for the message if there are none
     _without_out_of_fold = "fit it with cross-validation"
 
     @available_if(is_classifier)
@@ -95,24 +96,24 @@ class ConformalMixin:
         allow_empty: bool = False,
         **new: Any,
     ) -> NDArray:
-        """Sets of classes that hold the right one with a stated probability.
+        """Sets of classes that contain the true one with a given probability.
 
         A class is in the set if its probability is at least the one that a share `coverage` of the training items,
-        out of fold, gave to their own class. This needs no assumption but that new items come from where the training
-        items came from; it holds on average over items, not for each.
+        out of fold, gave to their own class. The only assumption is that new items come from the same distribution as
+        the training items; the guarantee holds on average over items, not for each.
 
         Parameters
         ----------
         X : array-like or sequence of items
             New items, as for `predict`.
         coverage : float, default=0.9
-            How often the right class is in the set, strictly between 0 and 1.
+            How often the true class is in the set, strictly between 0 and 1.
         by_class : bool, default=False
-            Whether the coverage holds within every class and not only on average over all; needs
+            Whether the coverage holds within every class, not only on average over all; needs
             ``coverage / (1 - coverage)`` items of every class.
         allow_empty : bool, default=False
-            Whether a set may be empty, where no class is probable enough. Otherwise the most probable class is always
-            in, and where a model is right more often than `coverage` the sets are right as often as it.
+            Whether a set may be empty if no class is probable enough. Otherwise the most probable class is always in
+            the set, so that the sets of a model that is right more often than `coverage` are, too.
         **new : dict
             Further arguments of `predict_proba`, such as ``reverse``.
 
@@ -122,13 +123,13 @@ class ConformalMixin:
             Which classes are in the set, in the order of ``classes_``.
         """
         coverage = check_coverage(coverage)
-        held = self._held_out(**new)
+        held_out = self._held_out(**new)
         if len(self.classes_) < 2:
             raise ValueError(
-                "The training items have one class only, so that there is nothing to be unsure of."
+                "The training items have one class only; prediction sets need at least two."
             )
         proba = self.predict_proba(X, **new)
-        sets = proba >= set_thresholds(held, coverage, by_class, self.classes_)
+        sets = proba >= set_thresholds(held_out, coverage, by_class, self.classes_)
         if not allow_empty:
             sets[np.arange(len(sets)), proba.argmax(axis=1)] = True
         return sets
@@ -136,11 +137,11 @@ class ConformalMixin:
     @available_if(is_regressor)
     @blockwise
     def predict_interval(self, X: Any, coverage: float = 0.9, **new: Any) -> NDArray:
-        """Intervals that hold the true number with a stated probability.
+        """Intervals that contain the true number with a given probability.
 
-        The prediction, plus and minus the error that a share `coverage` of the training items stayed below out of
-        fold. This needs no assumption but that new items come from where the training items came from; it holds on
-        average over items, not for each.
+        The prediction, plus and minus the out-of-fold error that a share `coverage` of the training items does not
+        exceed. The only assumption is that new items come from the same distribution as the training items; the
+        guarantee holds on average over items, not for each.
 
         Parameters
         ----------
@@ -154,7 +155,7 @@ class ConformalMixin:
         Returns
         -------
         ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper ends; of several outputs each is covered by itself.
+            Lower and upper ends; with several outputs each is covered separately.
         """
         radius = interval_radius(self._held_out(**new), check_coverage(coverage))
         prediction = self.predict(X, **new)
@@ -162,19 +163,18 @@ class ConformalMixin:
 
     @property
     def suspects_(self) -> Suspects:
-        """Training items whose given label looks wrong to models that have not seen them; classifiers only."""
+        """Training items whose label looks wrong to models that have not seen them; classifiers only."""
         if not is_classifier(self):
-            raise AttributeError(f"{type(self).__name__} has no labels, so that none is suspect.")
+            raise AttributeError(f"{type(self).__name__} has no suspects_; classifiers have it.")
         return suspect_labels(self._held_out(), self.classes_)
 
     def _held_out(self, *given: Any, **new: Any) -> OutOfFold:
-        """The out-of-fold predictions that stand for new items given in this way."""
+        """The out-of-fold predictions that correspond to new items given in this way."""
         check_is_fitted(self)
-        held = getattr(self, "out_of_fold_", None)
-        if held is None:
+        held_out = getattr(self, "out_of_fold_", None)
+        if held_out is None:
             raise ValueError(
-                f"This {type(self).__name__} made no out-of-fold predictions, which tell how sure "
-                "it is; "
-                f"{self._without_out_of_fold}."
+                f"This {type(self).__name__} has no out-of-fold predictions to estimate its errors "
+                f"from; {self._without_out_of_fold}."
             )
-        return held
+        return held_out

@@ -1,10 +1,10 @@
-"""Why: what every training item contributed to a prediction, in shares that add up to the score.
+"""Explain predictions by training items: the share of each in the score; shares add up to the score.
 
 Ridge regressions and neighbors are linear in the targets: ``f(x) = sum_j h_j(x) y_j`` with ``sum_j h_j = 1``, so that
-``f(x) = mean + sum_j h_j(x) (y_j - mean)``. The share of item j is what its target, being other than the mean, adds to
-the score; the base is the score if all items had the mean target. A model with few centers whose targets are many rows'
-(local bandwidths, landmarks) is linear in comparisons, ``f(x) = sum_j c_j k(x, s_j) + b``: the share of a center
-is ``c_j (k(x, s_j) - mean_i k(x, s_i))``, so that a constant added to the kernel changes no share.
+``f(x) = mean + sum_j h_j(x) (y_j - mean)``. The share of item j is what the difference of its target from the mean adds
+to the score; the base is the score if all items had the mean target. Models with fewer centers than rows (local
+bandwidths, landmarks) are linear in comparisons with the centers, ``f(x) = sum_j c_j k(x, s_j) + b``: the share of a
+center is ``c_j (k(x, s_j) - mean_i k(x, s_i))``, so that a constant added to the kernel changes no share.
 """
 
 from abc import abstractmethod
@@ -23,7 +23,7 @@ from mercerless.core.validation import check_number, column_labels
 
 
 class Reasons(NamedTuple):
-    """What speaks for and against predictions: ``score = base + sum of the shares + rest``.
+    """Training items for and against predictions: ``score = base + sum of the shares + rest``.
 
     Attributes
     ----------
@@ -31,20 +31,20 @@ class Reasons(NamedTuple):
         What is explained: the prediction of a regressor; of a classifier the log-odds of the predicted class against
         the second most probable.
     base : ndarray of shape (n,)
-        What the model says before any training item speaks.
+        The score without the contribution of any training item.
     items : ndarray of int of shape (n, 2 k)
-        Training items: the k that speak most for the prediction (for a larger number), then the k that speak most
-        against it; -1 where there are fewer.
+        Training items: the k that contribute most to the prediction (to a larger number), then the k that contribute
+        most against it; -1 if there are fewer.
     shares : ndarray of shape (n, 2 k)
-        Their shares of the score, 0 where there is no item.
+        Their shares of the score, 0 if there is no item.
     rest : ndarray of shape (n,)
         The sum of the shares of all other training items.
     families : dict of str to ndarray of shape (n,)
         The sum of all shares by the part of the model they come from: families of a stack, directions, kernel forms.
     label, rival : ndarray of shape (n,) or None
-        The predicted class and the one it is held against; None for numbers.
+        The predicted class and the second most probable one; None for numbers.
     given : ndarray of shape (n, 2 k) or None
-        Labels or numbers of `items`, where the model knows them.
+        Labels or numbers of `items`, if the model keeps them.
     relevance : ndarray of shape (n, n_features) or None
         For local bandwidths: how sharply the model distinguishes values of every feature near the item, in shares of 1.
     """
@@ -73,7 +73,7 @@ class Reasons(NamedTuple):
         Returns
         -------
         str
-            Some lines.
+            Several lines.
         """
         score, base, rest = (float(values[index]) for values in (self.score, self.base, self.rest))
         if self.label is None or self.rival is None:
@@ -105,35 +105,45 @@ class Reasons(NamedTuple):
             The name.
         """
         item = int(self.items[index, place])
-        given = None if self.given is None else self.given[index, place]
-        value = f"{given:.4g}" if isinstance(given, float) else given
-        return (f"item {item}" if names is None else str(names[item])) + (
-            "" if given is None else f" ({value})"
-        )
+        name = f"item {item}"
+        if names is not None:
+            name = str(names[item])
+        given = None
+        if self.given is not None:
+            given = self.given[index, place]
+        if given is None:
+            return name
+        if isinstance(given, float):
+            return f"{name} ({given:.4g})"
+        return f"{name} ({given})"
 
 
 def pick(shares: NDArray, k: int) -> tuple[NDArray, NDArray, NDArray]:
-    """The k largest positive and the k most negative shares of every row: items, shares, and what is left."""
+    """The k largest positive and the k most negative shares of every row: items, shares, and the sum of the others."""
     k = min(k, shares.shape[1])
     order = np.argsort(-shares, axis=1, kind="stable")
-    items = np.hstack([order[:, :k], order[:, ::-1][:, :k]])
-    chosen = np.take_along_axis(shares, items, axis=1)
-    wrong = np.hstack([chosen[:, :k] <= 0.0, chosen[:, k:] >= 0.0])
-    items = np.where(wrong, -1, items)
-    chosen = np.where(wrong, 0.0, chosen)
-    return items, chosen, shares.sum(axis=1) - chosen.sum(axis=1)
+    supporting = order[:, :k]
+    opposing = order[:, ::-1][:, :k]
+    items = np.hstack([supporting, opposing])
+    values = np.take_along_axis(shares, items, axis=1)
+
+    has_right_sign = np.hstack([values[:, :k] > 0.0, values[:, k:] < 0.0])
+    items = np.where(has_right_sign, items, -1)
+    values = np.where(has_right_sign, values, 0.0)
+    remainder = shares.sum(axis=1) - values.sum(axis=1)
+    return items, values, remainder
 
 
 class Term(NamedTuple):
-    """A part of a model at some new items, by its name: weights ``matrix`` (m, n) of targets, or of coefficients."""
+    """A named part of a model at m new items: factors of the targets, or of coefficients."""
 
     name: str
-    matrix: NDArray
-    coef: NDArray = np.zeros((0, 0))  # (n_outputs, n), where it is linear in comparisons
+    matrix: NDArray  # (m, n)
+    coef: NDArray = np.zeros((0, 0))  # (n_outputs, n), if the part is linear in comparisons
 
 
 class Explained(NamedTuple):
-    """Shares of the training items in the scores of some new items."""
+    """Shares of the training items in the scores of m new items."""
 
     families: dict[str, NDArray]  # of (m, n)
     score: NDArray  # (m,)
@@ -143,7 +153,7 @@ class Explained(NamedTuple):
     relevance: NDArray | None = None  # (m, n_features)
 
     def scaled(self, scale: float, mean: float) -> "Explained":
-        """In the units of targets that were standardized by these."""
+        """The same in the original units of targets that were standardized by this mean and scale."""
         families = {name: scale * shares for name, shares in self.families.items()}
         return self._replace(
             families=families, score=scale * self.score + mean, base=scale * self.base + mean
@@ -164,12 +174,10 @@ def contrast(f: NDArray, calibration: Calibration | None) -> Contrast:
     m, q = f.shape
     if calibration is None:
         if q > 1:
-            raise ValueError("explain takes models of one output; fit one model per output.")
+            raise ValueError("explain needs a model of one output; fit one model per output.")
         return Contrast(np.ones((m, 1)), np.zeros(m), None, None)
     if len(calibration.bias) < 2:
-        raise ValueError(
-            "The training items have one class only, so that there is nothing to explain."
-        )
+        raise ValueError("The training items have one class only; explain needs at least two.")
     logits = calibration.logits(np.hstack([-f, f]) / 2.0 if q == 1 else f)
     order = np.argsort(-logits, axis=1, kind="stable")
     label = order[:, 0]
@@ -218,7 +226,7 @@ def explain_centers(
 
 
 class ReasonsMixin:
-    """Reasons for predictions, from `_explain_blocks`."""
+    """The method `explain`, for estimators with `_explain_blocks`."""
 
     classes_: NDArray
     kernel_: Any
@@ -227,7 +235,7 @@ class ReasonsMixin:
     _basis_rows: NDArray  # the training item of every column of the comparisons
 
     def explain(self, X: Any, k: int = 5, **new: Any) -> Reasons:
-        """The training items that speak for and against each prediction, with shares that add up to its score.
+        """The training items for and against each prediction, with shares that add up to its score.
 
         Parameters
         ----------
@@ -237,12 +245,12 @@ class ReasonsMixin:
             How many training items to name on either side.
         **new : dict
             Further arguments of `predict`, such as ``reverse``. For a precomputed kernel also ``train``, the matrix the
-            model was fitted on, which it does not keep.
+            model was fitted on, because the model does not keep it.
 
         Returns
         -------
         Reasons
-            Scores, items and shares: ``score = base + shares.sum(axis=1) + rest``; ``text(i)`` says one in words.
+            Scores, items and shares: ``score = base + shares.sum(axis=1) + rest``; ``text(i)`` describes one in words.
         """
         check_is_fitted(self)
         check_number("k", k, whole=True)
@@ -284,17 +292,21 @@ class ReasonsMixin:
         return train_again(self, self._basis_rows, train)
 
     def _given(self, items: NDArray) -> NDArray | None:
-        """Targets of training items, None for those that the model has not kept."""
-        held = getattr(self, "out_of_fold_", None)
-        if held is None or held.target.ndim > 1:
+        """Targets of training items; None for those that the model does not keep."""
+        held_out = getattr(self, "out_of_fold_", None)
+        if held_out is None or held_out.target.ndim > 1:
             return None
-        known = np.full(max(items.max(), held.rows.max()) + 2, None, dtype=object)
-        known[held.rows] = self.classes_[held.target] if is_classifier(self) else held.target
-        return known[items]
+        targets = held_out.target
+        if is_classifier(self):
+            targets = self.classes_[targets]
+        n = max(items.max(), held_out.rows.max()) + 2  # the last, item -1, has no target
+        target_of_item = np.full(n, None, dtype=object)
+        target_of_item[held_out.rows] = targets
+        return target_of_item[items]
 
 
 def train_again(model: Any, rows: NDArray, train: Any) -> NDArray:
-    """The square matrix of the items that a model was fitted on, at these rows of a precomputed one."""
+    """The square matrix of the items that a model was fitted on, computed again or from the matrix `train`."""
     check_memory(
         40.0 * len(rows) ** 2,
         f"The shares of {len(rows)} items",
@@ -306,7 +318,7 @@ def train_again(model: Any, rows: NDArray, train: Any) -> NDArray:
 
 
 def two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None:
-    """The likeliest class of every row and the next; None for numbers."""
+    """The most and the second most probable class of every row; None for numbers."""
     if not is_classifier(model):
         return None
     order = np.argsort(-values, axis=1, kind="stable")
@@ -314,4 +326,7 @@ def two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None
 
 
 def _joined(values: list) -> Any:
-    return None if values[0] is None else np.concatenate(values)
+    """Blocks as one array; None if they are."""
+    if values[0] is None:
+        return None
+    return np.concatenate(values)

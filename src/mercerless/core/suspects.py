@@ -1,5 +1,6 @@
-"""What is odd: labels that look wrong, copies that disagree, items far from all others, pairs that break the rules."""
+"""Find suspicious data: labels that look wrong, copies that disagree, remote items, pairs that break a rule."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -8,11 +9,23 @@ from numpy.typing import NDArray
 from mercerless.core.calibration import fit_temperature, sharpen
 from mercerless.core.folds import OutOfFold
 
-_PULL = 0.15  # of the power of the probabilities toward 1
+
+@dataclass(frozen=True)
+class SuspectLimits:
+    """When something is suspicious."""
+
+    temperature_pull: float = 0.15  # of the power of the probabilities toward 1
+    robust_deviations: float = 5.0  # of an error from the median error
+    interquartile_ranges: float = 3.0  # of the logarithm of a distance beyond the third quartile
+    smallest_range: float = 0.05  # of the logarithms of distances; smaller ones are raised to it
+    asymmetry: float = 1e-8  # relative to the largest entry; less is rounding
+
+
+LIMITS = SuspectLimits()
 
 
 class Suspects(NamedTuple):
-    """Training items whose given label is improbable to models that have not seen them, the most improbable first.
+    """Training items whose label is improbable to models that have not seen them, the most improbable first.
 
     Attributes
     ----------
@@ -21,7 +34,7 @@ class Suspects(NamedTuple):
     given, suggested : ndarray of shape (n_suspects,)
         The label that was given and the most probable one.
     probability : ndarray of shape (n_suspects,)
-        The out-of-fold probability of the given label, made less sure where the models were too sure.
+        The out-of-fold probability of the given label, corrected if the models were too sure.
     threshold : float
         Items whose given label has at most this probability are suspects.
     false_alarms : float
@@ -43,27 +56,28 @@ class Suspects(NamedTuple):
         return f"{look} wrong ({alarms})."
 
 
-def suspect_labels(held: OutOfFold, classes: NDArray, rate: float = 0.05) -> Suspects:
-    """Items whose given label is less probable than a threshold that rightly labeled ones rarely fall below.
+def suspect_labels(held_out: OutOfFold, classes: NDArray, rate: float = 0.05) -> Suspects:
+    """Items whose label is less probable than a threshold that correctly labeled items rarely fall below.
 
-    Out-of-fold probabilities of few items are too sure, so they are first raised to the power, at most 1, under which
-    the given labels are likeliest. Only items for which another label is more probable than not can be suspects. If no
+    Out-of-fold probabilities of small data are too sure, so they are first raised to the power, at most 1, that makes
+    the given labels most probable. Only items for which another label is more probable than not can be suspects. If no
     label were wrong and labels were drawn with these probabilities p, a share ``mean_i sum_c p_ic [p_ic <= t]`` of the
     items would have a label of probability t at most. The threshold is the largest t, below one half, for which that
     share is at most `rate`. Models that are no better than the shares of the classes accuse no item.
 
-    What cannot be told from the data stays: where 5 % of the items of a region have another label than the rest,
-    calibrated probabilities say 5 %, be they wrong or not.
+    The data cannot decide everything: if 5 % of the items of a region have another label than the rest, calibrated
+    probabilities are 5 %, whether these labels are wrong or not.
     """
-    n, n_classes = held.prediction.shape
-    onehot = np.eye(n_classes)[held.target]
-    power = min(1.0, fit_temperature(held.prediction, onehot, np.ones(n), pull=_PULL))
-    proba = sharpen(held.prediction, power)
-    right = proba[np.arange(n), held.target]
+    n, n_classes = held_out.prediction.shape
+    onehot = np.eye(n_classes)[held_out.target]
+    pull = LIMITS.temperature_pull
+    power = min(1.0, fit_temperature(held_out.prediction, onehot, np.ones(n), pull=pull))
+    proba = sharpen(held_out.prediction, power)
+    right = proba[np.arange(n), held_out.target]
     best = proba.argmax(axis=1)
 
     is_decided = proba.max(axis=1) > 0.5
-    if _mean_loss(right) >= _mean_loss(onehot.mean(axis=0)[held.target]):
+    if _mean_loss(right) >= _mean_loss(onehot.mean(axis=0)[held_out.target]):
         is_decided[:] = False
     values = proba[is_decided]
     values = np.sort(values[values < 0.5])
@@ -72,11 +86,11 @@ def suspect_labels(held: OutOfFold, classes: NDArray, rate: float = 0.05) -> Sus
     threshold = float(values[inside - 1]) if inside else 0.0
     alarms = float(shares[inside - 1]) if inside else 0.0
 
-    places = np.flatnonzero(is_decided & (right <= threshold) & (best != held.target))
+    places = np.flatnonzero(is_decided & (right <= threshold) & (best != held_out.target))
     places = places[np.argsort(right[places], kind="stable")]
     return Suspects(
-        held.rows[places],
-        classes[held.target[places]],
+        held_out.rows[places],
+        classes[held_out.target[places]],
         classes[best[places]],
         right[places],
         threshold,
@@ -98,18 +112,20 @@ class OddNumbers(NamedTuple):
     size: NDArray  # the error in robust standard deviations
 
 
-def suspect_numbers(held: OutOfFold) -> OddNumbers:
+def suspect_numbers(held_out: OutOfFold) -> OddNumbers:
     """Items whose out-of-fold error is more than five robust standard deviations from the median error.
 
     Of normal errors one in two million is; of errors with heavy tails more, up to some percent.
     """
-    errors = held.target - held.prediction
+    errors = held_out.target - held_out.prediction
     center = np.median(errors)
     spread = 1.4826 * np.median(np.abs(errors - center))
     size = np.abs(errors - center) / (spread if spread > 0.0 else np.inf)
-    places = np.flatnonzero(size > 5.0)
+    places = np.flatnonzero(size > LIMITS.robust_deviations)
     places = places[np.argsort(-size[places], kind="stable")]
-    return OddNumbers(held.rows[places], held.target[places], held.prediction[places], size[places])
+    return OddNumbers(
+        held_out.rows[places], held_out.target[places], held_out.prediction[places], size[places]
+    )
 
 
 def disagreeing_copies(copies: NDArray, labels: NDArray) -> list[NDArray]:
@@ -131,7 +147,8 @@ def far_items(D: NDArray) -> NDArray:
         return np.zeros(0, dtype=int)
     logs = np.log(np.maximum(nearest, positive.min()))
     low, high = np.quantile(logs, [0.25, 0.75])
-    limit = high + 3.0 * max(high - low, 0.05)
+    spread = max(high - low, LIMITS.smallest_range)
+    limit = high + LIMITS.interquartile_ranges * spread
     return np.array([i for i in np.argsort(-logs, kind="stable") if logs[i] > limit], dtype=int)
 
 
@@ -151,12 +168,14 @@ def most_asymmetric(K: NDArray, k: int = 5) -> list[OddPair]:
     order = np.argsort(-gap, axis=None, kind="stable")[:k]
     pairs = [(int(i), int(j)) for i, j in zip(*np.unravel_index(order, K.shape))]
     return [
-        OddPair(i, j, float(gap[i, j]) / largest) for i, j in pairs if gap[i, j] > 1e-8 * largest
+        OddPair(i, j, float(gap[i, j]) / largest)
+        for i, j in pairs
+        if gap[i, j] > LIMITS.asymmetry * largest
     ]
 
 
 def worst_triangles(D: NDArray, k: int = 5) -> list[OddPair]:
-    """The k pairs that are farther apart than by a way through a third item, by the most.
+    """The k worst violations of the triangle inequality: pairs farther apart than by a way through a third item.
 
     ``D_ij - min_l (D_il + D_lj)`` relative to the largest distance, for symmetric distances: O(n^3).
     """
