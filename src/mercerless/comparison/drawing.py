@@ -38,7 +38,8 @@ def round_step(low: float, high: float) -> float:
 def ticks_between(low: float, high: float) -> NDArray:
     """Round numbers between the ends of an axis."""
     step = round_step(low, high)
-    return step * np.arange(np.ceil(low / step), np.floor(high / step) + 1)
+    ticks = step * np.arange(np.ceil(low / step), np.floor(high / step) + 1)
+    return ticks + 0.0  # no tick is minus zero
 
 
 def svg(width: float, height: float, label: str, content: str, kind: str = "") -> Html:

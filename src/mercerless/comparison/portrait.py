@@ -35,10 +35,13 @@ class DataLimits:
     repeats: int = 2000  # items among which near-repeats are looked for
     beside: int = 2  # items at most so far apart in the file are beside each other
     apart: int = 10  # items farther apart than this are not
-    nearer: float = 0.5  # of the distance to the nearest item apart
-    share: float = 0.2  # of items with such a neighbor that is worth a warning
+    nearer: float = 0.8  # of the distance to the nearest item apart: one beside that repeats
+    twin: float = 0.05  # of the distance to the third nearest: one that is almost a copy
+    share: float = 0.3  # of items with such a neighbor that is worth a warning
+    shuffles: int = 3  # of the file, for what chance gives
     fewest: int = 50  # items, below which nothing is said
     fewest_columns: int = 3  # of a table: along one or two, sorted rows are near each other
+    fewest_values: int = 20  # of some column: in tables of a few levels many rows are alike
 
 
 LIMITS = DataLimits()
@@ -106,37 +109,77 @@ def _copies(problem: Problem) -> str:
 
 
 def near_repeats(problem: Problem) -> list[str]:
-    """Warn if items beside each other in the file nearly repeat, so that random splits test what was learned.
+    """Warn if items nearly repeat each other, so that random splits test on what was almost learned.
 
-    An item nearly repeats if one beside it (at most two places away) is less than half as far from it as every item
-    more than ten places away. In files of no particular order this is so for almost no item. Copies do not count, for
-    splits keep them together; nor do pairs of one group.
+    Copies do not count, for splits keep them together; nor do pairs of one group.
     """
     n = len(problem.y)
-    n_columns = n if problem.is_matrix else problem.X.shape[1]
-    if n < LIMITS.fewest or n_columns < LIMITS.fewest_columns:
+    if n < LIMITS.fewest or not (problem.is_matrix or _has_numbers(problem)):
         return []
     rows = np.arange(min(n, LIMITS.repeats))
     D = distances_of(problem.X, problem.kind, rows, problem.preprocessor)
-    place = np.abs(rows[:, None] - rows)
-    positive = np.where(D > 1e-9 * D.max(initial=0.0), D, np.inf)
-    beside = np.where((place > 0) & (place <= LIMITS.beside), positive, np.inf)
+    D = np.where(D > 1e-9 * D.max(initial=0.0), D, np.inf)
+    across = D
     if problem.groups is not None:
         groups = problem.groups[rows]
-        beside = np.where(groups[:, None] == groups, np.inf, beside)
-    apart = np.where(place > LIMITS.apart, positive, np.inf).min(axis=1)
-    share = float((beside.min(axis=1) < LIMITS.nearer * apart).mean())
-    if share < LIMITS.share:
-        return []
-    remedy = "name what they are cut from with --groups"
+        across = np.where(groups[:, None] == groups, np.inf, D)
+    by_chance = _share_beside_shuffled(D, across, problem.y[rows], problem.is_classification)
+    beside = _share_beside(D, across)
+    remedy = "name what they come from with --groups"
     if problem.groups is not None:
         remedy = "choose groups with --groups that hold them together"
-    return [
-        f"Items beside each other in the file nearly repeat: {100 * share:.0f} % have a neighbor "
-        "there that is less than half as far away as every item elsewhere, as windows of one "
-        "series or measurements of one subject have. Random splits then test on what was almost "
-        f"learned, and every score here is too good; {remedy}."
-    ]
+    too_good = (
+        "Random splits then test on what was almost learned, and the scores may be too good for "
+        "items from elsewhere"
+    )
+    if beside >= LIMITS.share and beside >= 3.0 * by_chance:
+        return [
+            f"Items beside each other in the file nearly repeat: {100 * beside:.0f} % are nearer "
+            f"to one of these than to all others ({100 * by_chance:.0f} % by chance), as windows "
+            f"of one series or measurements of one subject are. {too_good}; {remedy}."
+        ]
+    third = np.partition(D, 2, axis=1)[:, 2]
+    twins = float((across.min(axis=1) < LIMITS.twin * third).mean())
+    if twins >= LIMITS.share:
+        return [
+            f"{100 * twins:.0f} % of the items have a twin, another item that is almost equal and "
+            f"twenty times as near as the third nearest. {too_good}; {remedy}."
+        ]
+    return []
+
+
+def _has_numbers(problem: Problem) -> bool:
+    """Whether a table has columns enough, and one of many different values."""
+    n_columns = problem.X.shape[1]
+    values = problem.numbered[: LIMITS.repeats]
+    most = max(len(np.unique(values[:, place])) for place in range(n_columns))
+    return n_columns >= LIMITS.fewest_columns and most > LIMITS.fewest_values
+
+
+def _share_beside(D: NDArray, across: NDArray) -> float:
+    """The share of items that are clearly nearer to one beside them in the file than to every one apart."""
+    place = np.arange(len(D))
+    away = np.abs(place[:, None] - place)
+    beside = np.where((away > 0) & (away <= LIMITS.beside), across, np.inf).min(axis=1)
+    apart = np.where(away > LIMITS.apart, D, np.inf).min(axis=1)
+    return float((beside < LIMITS.nearer * apart).mean())
+
+
+def _share_beside_shuffled(D: NDArray, across: NDArray, y: NDArray, classify: bool) -> float:
+    """The same after items have changed places with others of their class, or of a similar number."""
+    codes = np.unique(y, return_inverse=True)[1]
+    if not classify:
+        codes = np.argsort(np.argsort(y, kind="stable")) * 10 // len(y)
+    rng = np.random.RandomState(0)
+    shares = []
+    for _ in range(LIMITS.shuffles):
+        order = np.arange(len(y))
+        for code in np.unique(codes):
+            places = np.flatnonzero(codes == code)
+            order[places] = rng.permutation(places)
+        shuffled = np.ix_(order, order)
+        shares.append(_share_beside(D[shuffled], across[shuffled]))
+    return float(np.mean(shares))
 
 
 # ---------------------------------------------------------------------------------------------------- columns

@@ -528,6 +528,12 @@ def _number_metrics(problem: Problem, target: NDArray, predicted: NDArray) -> di
     }
 
 
+def _digits(column: NDArray) -> int:
+    """How many digits after the point show three of the largest number."""
+    largest = np.max(np.abs(column[np.isfinite(column)]), initial=1e-300)
+    return int(np.clip(2 - np.floor(np.log10(0.999 * largest)), 0, 6))
+
+
 def metrics_section(comparison: "Comparison") -> Html:
     """All usual metrics side by side."""
     of_learners = {
@@ -536,17 +542,16 @@ def metrics_section(comparison: "Comparison") -> Html:
     metrics = list(dict.fromkeys(metric for of in of_learners.values() for metric in of))
     if not metrics:
         return Html()
+    values = np.array(
+        [[of.get(metric, np.nan) for metric in metrics] for of in of_learners.values()]
+    )
+    digits = [_digits(column) for column in values.T]
     rows = []
-    for place, (title, of) in enumerate(of_learners.items()):
+    for place, title in enumerate(of_learners):
         cells = []
-        for metric in metrics:
-            value = of.get(metric, np.nan)
-            text = minus(f"{value:.3f}" if 1e-3 < abs(value) < 10 else f"{value:.3g}")
-            if abs(value) < 1e-9:
-                text = "0"
-            cells.append(
-                {"value": f"{value:.8g}", "text": text if np.isfinite(value) else NO_NUMBER}
-            )
+        for value, places in zip(values[place], digits):
+            text = minus(f"{value:z.{places}f}") if np.isfinite(value) else NO_NUMBER
+            cells.append({"value": f"{value:.8g}", "text": text})
         state = Html(" class=best") if place == 0 else Html()
         cells_html = fill_each("race.cell", cells)
         rows.append(fill("race.row", state=state, title=title, more=Html(), cells=cells_html))

@@ -86,10 +86,10 @@ def render(comparison: "Comparison", command: str | None = None) -> str:
     refits = Refits.within_budget(comparison)
     held = predicted_items(comparison, comparison.recommended)
     odd = odd_items(comparison, held)
-    ranking = rank_items(comparison, refits) if problem.is_classification else None
     importance = Html()
     if not problem.is_matrix:
         importance = importance_section(comparison, refits, column_names(problem))
+    ranking = rank_items(comparison, refits) if problem.is_classification else None
     sections = [
         _use(comparison, command),
         data_section(comparison),
@@ -259,7 +259,12 @@ def _fit_command(comparison: "Comparison", command: str | None) -> str:
         name += "@defaults"
     chosen = ["--metric", comparison.metric, "--learner", name]
     if comparison.recommended == VOTE:  # only a comparison makes it
-        chosen = ["--metric", comparison.metric, "--learners", ",".join(comparison.specification)]
+        members = [
+            text
+            for text in comparison.specification
+            if text.partition("@")[0] in comparison.members
+        ]
+        chosen = ["--metric", comparison.metric, "--learners", ",".join(members)]
     return shlex.join(["mercerless", "fit", *about_data, *chosen])
 
 
@@ -378,7 +383,7 @@ def _axis(intervals: list[tuple[float, float]]) -> tuple[float, float, float]:
 def time_to_decide(comparison: "Comparison") -> list[str]:
     """How many items, and about how long, it takes to tell the recommended learner from the next one."""
     rivals = [name for name in comparison.ties if name not in (VOTE, "dummy")]
-    if not rivals or comparison.recommended == VOTE:
+    if not rivals or not comparison.is_decided or comparison.recommended == VOTE:
         return []
     differences = comparison.differences
     place = comparison.names.index(rivals[0])
@@ -475,7 +480,7 @@ def _curves(comparison: "Comparison") -> Html:
     curves = anchored_curves(comparison)
     if not curves:
         return Html()
-    colored = list(curves)[:N_COLORED]
+    colored = [name for name in curves if name != "dummy"][:N_COLORED] or list(curves)
     entries = [
         {"line": legend_line(rank), "title": comparison.learner(name).title}
         for rank, name in enumerate(colored)
