@@ -334,13 +334,14 @@ def test_every_option_about_the_data_arrives(monkeypatch, capsys):
 def test_every_option_about_the_run_arrives(monkeypatch):
     given = {}
     monkeypatch.setattr(
-        _common, "compare_problem", lambda problem, **options: given.update(options)
+        _common, "compare_problem", lambda problem, options: given.update(vars(options))
     )
     words = "t.csv --metric mae --learners a,b --budget 90s --repeats 4 --jobs 3 --seed 5"
     args = parse(*words.split(), "--no-curves", "--resume")
     args.command = "compare"
+    args.started = 17.0
     _common.run_comparison(args, None)
-    given.pop("progress")
+    assert given.pop("progress") is not None
     assert given == {
         "metric": "mae",
         "learners": ["a", "b"],
@@ -350,9 +351,11 @@ def test_every_option_about_the_run_arrives(monkeypatch):
         "n_jobs": 3,
         "random_state": 5,
         "resume": True,
+        "started": 17.0,
     }
     args = parse("t.csv", "--budget", "none")
     args.command = "compare"
+    args.started = 18.0
     _common.run_comparison(args, None)
     assert given["budget"] is None and given["learners"] is None and given["curves"] is True
 

@@ -21,29 +21,36 @@ def as_matrix(
     check_numbers(table)
     values = table.frame.to_numpy(np.float64)
     ids = table.ids
-    if 1 in values.shape and values.size > 2 and (n_items or 0) != values.shape[0]:
+    is_vector = 1 in values.shape and values.size > 2
+    if is_vector and n_items != len(values):
         return from_condensed(values.ravel(), table.what, n_items), None
     if np.isnan(values).any():
         whole = _from_triangle(values, n_items if ids is None else len(ids))
-        is_square = values.shape[0] == values.shape[1] and not table.ragged
-        if whole is None and not (gaps and is_square):
-            if table.ragged:
-                raise ValueError(f"{table.ragged}; {UNEVEN}")
-            row, column = np.argwhere(np.isnan(values))[0]
-            name = table.frame.columns[column]
-            cell = table.text(name)[row]
-            raise ValueError(
-                f"{table.at(row, name)} is missing ({cell!r}); fill in or remove missing values "
-                "first."
-            )
         if whole is not None:
-            return whole, ids if ids is None or len(ids) == len(whole) else None
-    names = list(table.frame.columns)
-    if ids is not None and table.named and names != list(ids) and sorted(names) == sorted(ids):
+            has_names = ids is not None and len(ids) == len(whole)
+            return whole, ids if has_names else None
+        if table.ragged:
+            raise ValueError(f"{table.ragged}; {UNEVEN}")
+        if not gaps or values.shape[0] != values.shape[1]:
+            raise _first_gap(table, values)
+    names = tuple(table.frame.columns)
+    if not table.named:
+        return values, ids
+    if ids is None:
+        return values, names if len(names) == len(values) else None
+    if names != ids and sorted(names) == sorted(ids):
         values = table.frame[list(ids)].to_numpy(np.float64)
-    if ids is None and table.named and len(names) == len(values):
-        ids = tuple(names)
     return values, ids
+
+
+def _first_gap(table: CellTable, values: NDArray) -> ValueError:
+    """Return the error that names the first missing entry."""
+    row, column = np.argwhere(np.isnan(values))[0]
+    name = table.frame.columns[column]
+    cell = table.text(name)[row]
+    return ValueError(
+        f"{table.at(row, name)} is missing ({cell!r}); fill in or remove missing values first."
+    )
 
 
 UNEVEN = (
@@ -55,20 +62,23 @@ UNEVEN = (
 
 def check_numbers(table: CellTable, columns: Sequence[str] | None = None) -> None:
     """Raise at the first cell that is no finite number, by its line and column; missing ones are fine."""
-    for name in table.frame.columns if columns is None else columns:
+    if columns is None:
+        columns = list(table.frame.columns)
+    for name in columns:
         column = table.frame[name]
         if column.dtype.kind in "biuf":
-            bad = np.flatnonzero(np.isinf(column.to_numpy(np.float64)))
+            is_bad = np.isinf(column.to_numpy(np.float64))
         else:
-            bad = np.flatnonzero([not is_number(str(cell)) for cell in column.fillna("nan")])
-        if not len(bad):
+            is_bad = np.array([not is_number(str(cell)) for cell in column.fillna("nan")])
+        if not is_bad.any():
             continue
-        row = int(bad[0])
+        row = int(is_bad.argmax())
         cell = table.text(name)[row]
+        place = table.at(row, name)
         if "," in cell and is_number(cell.replace(",", "")):
             remedy = "write numbers without thousands separators and with a decimal point"
-            raise ValueError(f"{table.at(row, name)} has {cell!r}; {remedy}.")
-        raise ValueError(f"{table.at(row, name)} has {cell!r} where a finite number should be.")
+            raise ValueError(f"{place} has {cell!r}; {remedy}.")
+        raise ValueError(f"{place} has {cell!r} where a finite number should be.")
 
 
 def from_condensed(vector: NDArray, what: str, n_items: int | None = None) -> NDArray:
@@ -79,8 +89,7 @@ def from_condensed(vector: NDArray, what: str, n_items: int | None = None) -> ND
     if n * (n - 1) // 2 != len(vector) or n_items not in (None, n):
         raise ValueError(
             f"{what} is 1-dimensional with {len(vector)} numbers, which is neither a matrix nor "
-            f"the distances of all pairs of {n if n_items is None else n_items} items; save a "
-            "square matrix."
+            f"the distances of all pairs of {n_items or n} items; save a square matrix."
         )
     return squareform(np.asarray(vector, dtype=np.float64), checks=False)
 
@@ -91,33 +100,34 @@ def _from_triangle(values: NDArray, n_items: int | None) -> NDArray | None:
     if n_rows < 3:
         return None
     filled = ~np.isnan(values)
-    whole = np.ones((n_rows, n_columns), dtype=bool)
-    size = n_rows
-    strict = True
-    if n_rows == n_columns and (filled == np.tril(whole)).all():
-        lower = values
-        strict = n_items == n_rows + 1
-        size = n_rows + strict
-    elif n_columns in (n_rows, n_rows - 1) and (filled == np.tril(whole, -1)).all():
-        lower = values[1:, : n_rows - 1]
-    elif (
-        n_rows == n_columns and (filled == np.tril(whole)[::-1]).all()
-    ):  # an upper triangle whose rows begin at the left
-        lower = np.full_like(values, np.nan)
-        strict = n_items == n_rows + 1
-        size = n_rows + strict
-        for i in range(n_rows):
-            lower[i:, i] = values[i, : n_rows - i]
-    elif n_rows == n_columns and (filled == np.triu(whole)).all():
-        lower = values.T
-        strict = False
-    elif n_rows == n_columns and (filled == np.triu(whole, 1)).all():
-        lower = values.T[1:, : n_rows - 1]
-    else:
+    lower = np.tril(np.ones(values.shape, dtype=bool))
+    strictly_lower = np.tril(lower, -1)
+    if n_columns in (n_rows, n_rows - 1) and np.array_equal(filled, strictly_lower):
+        return _mirrored(values[1:, : n_rows - 1], has_diagonal=False)
+    if n_rows != n_columns:
         return None
-    result = np.zeros((size, size))
-    result[np.tril_indices(size, -int(strict))] = lower[np.tril_indices(len(lower))]
-    return result + np.tril(result, -1).T
+    lists_diagonal = n_items != n_rows + 1
+    if np.array_equal(filled, lower):
+        return _mirrored(values, lists_diagonal)
+    if np.array_equal(filled, lower[::-1]):  # an upper triangle whose rows begin at the left
+        upper = np.full_like(values, np.nan)
+        for i in range(n_rows):
+            upper[i, i:] = values[i, : n_rows - i]
+        return _mirrored(upper.T, lists_diagonal)
+    if np.array_equal(filled, lower.T):
+        return _mirrored(values.T, has_diagonal=True)
+    if np.array_equal(filled, strictly_lower.T):
+        return _mirrored(values.T[1:, :-1], has_diagonal=False)
+    return None
+
+
+def _mirrored(lower: NDArray, has_diagonal: bool) -> NDArray:
+    """Return the symmetric matrix of this lower triangle, with or without the diagonal."""
+    size = len(lower) if has_diagonal else len(lower) + 1
+    whole = np.zeros((size, size))
+    offset = 0 if has_diagonal else -1
+    whole[np.tril_indices(size, offset)] = lower[np.tril_indices(len(lower))]
+    return whole + np.tril(whole, -1).T
 
 
 # -------------------------------------------------------------------------------------------------------- pairs

@@ -371,18 +371,18 @@ def _without_rare(problem: Problem, guesses: list[Guess]) -> Problem:
 
 def select(problem: Problem, rows: NDArray) -> Problem:
     """Return a problem of these items only."""
-    X = problem.X[np.ix_(rows, rows)] if problem.is_matrix else take(problem.X, rows)
-    ids = None if problem.ids is None else tuple(problem.ids[i] for i in rows)
-    items = None if problem.items is None else tuple(problem.items[i] for i in rows)
-    groups = None if problem.groups is None else problem.groups[rows]
-    X_test = (
-        problem.X_test[:, rows]
-        if problem.is_matrix and problem.X_test is not None
-        else problem.X_test
-    )
-    return replace(
-        problem, X=X, y=problem.y[rows], groups=groups, X_test=X_test, ids=ids, items=items
-    )
+    chosen: dict[str, Any] = {"y": problem.y[rows], "X": take(problem.X, rows)}
+    if problem.is_matrix:
+        chosen["X"] = problem.X[np.ix_(rows, rows)]
+        if problem.X_test is not None:
+            chosen["X_test"] = problem.X_test[:, rows]
+    if problem.groups is not None:
+        chosen["groups"] = problem.groups[rows]
+    if problem.ids is not None:
+        chosen["ids"] = tuple(problem.ids[i] for i in rows)
+    if problem.items is not None:
+        chosen["items"] = tuple(problem.items[i] for i in rows)
+    return replace(problem, **chosen)
 
 
 def _with_test(
