@@ -21,6 +21,7 @@ from mercerless.hyper.linear import hinge_sums, moment_sums, ridge_choice, squar
 from mercerless.hyper.machine import (
     KernelStage,
     LinearStage,
+    Numbers,
     Stage,
     _walk_down,
     compare_stages,
@@ -191,7 +192,7 @@ def test_the_machine_flips_negative_directions():
 
 def test_ridge_scores_are_those_of_kernel_ridge_on_the_flipped_matrix():
     X, y = make_friedman1(120, 5, random_state=0)
-    kernel, stage = Sigmoid(0.5, -0.5), KernelStage(0.1, (0.0, 1.0))
+    kernel, stage = Sigmoid(0.5, -0.5), KernelStage(0.1, Numbers(0.0, 1.0))
     flipped, new = flipped_matrices(kernel(X[:80]), kernel(X[80:], X[:80]))
     mean = y[:80].mean()
     expected = [

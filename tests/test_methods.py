@@ -32,7 +32,7 @@ from mercerless.core.estimator import pair_votes
 from mercerless.core.folds import assign_folds, cv_of_rows, fold_numbers, hold_out, splits_of
 from mercerless.core.scaling import possible_scalings, robust_scaling, standard_scaling
 from mercerless.dank.selection import HeldOut, Tuned, _prior, held_out_losses
-from mercerless.hyper.machine import KernelStage
+from mercerless.hyper.machine import KernelStage, Numbers
 from mercerless.hyper.selection import PairTarget, _folded_sample
 from mercerless.inspection.maps import kept_neighbors, likeness_order, principal_plane
 from mercerless.kernels import TL1, DeltaGauss, Gaussian, GaussianHyper, PairFunction
@@ -546,7 +546,7 @@ class TestHeldOutLosses:
 
     def test_losses_of_a_kernel_machine_are_in_the_units_of_the_values(self):
         values = 100.0 + 7.0 * Y
-        stage = KernelStage(0.1, (values.mean(), values.std()))
+        stage = KernelStage(0.1, Numbers(values.mean(), values.std()))
         train, test = next(KFold(3).split(X))
         kernel = Gaussian(1.5)
         losses = stage.losses(

@@ -40,6 +40,7 @@ TOP = {"inspection", "comparison", "commands", "cli", "persistence", "theory", "
 FLOORS = {
     "solver": 0,
     "tensor": 0,
+    "thresholds": 0,
     "linear": 0,
     "quartic": 0,
     "model": 0,

@@ -265,8 +265,8 @@ BUGS = [
     ),
     Bug(
         "methods-hyper-units-of-losses",
-        "(values - self._standard(z)[:, None]) ** 2 * self.moments[1] ** 2",
-        "(values - self._standard(z)[:, None]) ** 2 * self.moments[1]",
+        "(predicted - self.standardize(y)[:, None]) ** 2 * self.std**2",
+        "(predicted - self.standardize(y)[:, None]) ** 2 * self.std",
         f"{METHODS} -k HeldOutLosses",
     ),
     Bug(
@@ -339,8 +339,8 @@ BUGS = [
     ),
     Bug(
         "methods-hyper-stage-units",
-        "values * self.moments[1] + self.moments[0]",
-        "values * self.moments[1]",
+        "values * self.std + self.mean",
+        "values * self.std",
         f"{METHODS} -k HeldOutLosses",
     ),
     Bug(

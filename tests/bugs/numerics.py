@@ -294,8 +294,8 @@ BUGS = [
     ),
     Bug(
         "dank-adaptation-offset",
-        "rest = len(part.rows) - len(part.support)",
-        "rest = len(part.rows)",
+        "n_others = len(part.rows) - len(part.support)",
+        "n_others = len(part.rows)",
         f"{DANK} -k adaptation",
     ),
     # spectra, low rank

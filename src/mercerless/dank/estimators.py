@@ -36,21 +36,12 @@ from mercerless.core.validation import (
     warn_if_useless,
 )
 from mercerless.dank.selection import CenteringPenalty, Choice, choose, cluster
-from mercerless.dank.solver import (
-    WORKING_MATRICES,
-    DankSolution,
-    DankStep,
-    DankTask,
-    plain_machine,
-    solve_dank,
-)
+from mercerless.dank.solver import DankSolution, DankStep, DankTask, plain_machine, solve_dank
+from mercerless.dank.thresholds import LIMITS
 from mercerless.hyper.estimators import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
 
 _OUT_OF_SAMPLE = ("inductive", "nearest", "reciprocal", "hyper")
-# of all rows, at the peak of a search: those of one machine and of its derivative
-_SEARCH_MATRICES = 26
-_CHECKED_ROWS = 2000  # a kernel of unknown definiteness is checked on so many rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +78,12 @@ class Adaptation:
 
     def matrix(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None) -> NDArray:
         """A block of F; None means all training rows that took part, for columns the same as rows."""
-        rows = self.rows if rows is None else np.asarray(rows)
-        columns = rows if columns is None else np.asarray(columns)
+        if rows is None:
+            rows = self.rows
+        if columns is None:
+            columns = rows
+        rows = np.asarray(rows)
+        columns = np.asarray(columns)
         F = np.ones((len(rows), len(columns)))
         for part in self.parts:
             i = np.flatnonzero(np.isin(rows, part.rows))
@@ -100,18 +95,17 @@ class Adaptation:
         """Nonzero eigenvalues of F over all rows that took part, descending."""
         values = []
         for part in self.parts:
-            rest = len(part.rows) - len(part.support)
-            values.append(
-                eigvalsh(part.factor.T @ part.factor + rest * np.outer(part.offset, part.offset))
-            )
+            n_others = len(part.rows) - len(part.support)
+            of_others = n_others * np.outer(part.offset, part.offset)
+            values.append(eigvalsh(part.factor.T @ part.factor + of_others))
         return np.sort(np.concatenate(values))[::-1]
 
 
 class _Gram:
-    """Blocks of the base kernel matrix of some training rows: evaluated when needed for a Gaussian, else cut from one.
+    """Blocks of the base kernel matrix of given training rows: evaluated if needed for a Gaussian, else cut from it.
 
-    All rows are numbers of training items. Memory is asked for before it is used, against a budget in bytes (None: the
-    limit that holds where the question is asked).
+    All rows are numbers of training items. Memory is checked before it is used, against a budget in bytes (None: the
+    limit in force at that time).
     """
 
     def __init__(self, kernel: Kernel, items: Any, rows: NDArray, budget: int | None = None):
@@ -123,14 +117,16 @@ class _Gram:
 
     @cached_property
     def matrix(self) -> NDArray | None:
-        """The whole matrix, formed where it is first used; None for a Gaussian."""
+        """The whole matrix, formed at its first use; None for a Gaussian."""
         if isinstance(self.kernel, Gaussian):
             return None
         n = len(self.rows)
         # libsvm works on a copy, and equal rows are found on sorted copies
-        name, copies = (
-            ("X", 5.5) if isinstance(self.kernel, Precomputed) else ("the kernel matrix", 6.5)
-        )
+        name = "the kernel matrix"
+        copies = 6.5
+        if isinstance(self.kernel, Precomputed):
+            name = "X"
+            copies = 5.5
         remedy = "split vectors with n_parts, or use a Gaussian, whose matrix is never formed"
         check_memory(8.0 * copies * n**2, f"The kernel matrix of {n} items", self.budget, remedy)
         matrix = check_symmetric(self.kernel(self.items), name).astype(float, copy=False)
@@ -152,9 +148,10 @@ class _Gram:
             if columns is not rows:
                 return self.block(task.rows[rows], task.rows[columns])
             remedy = "split the data with n_parts, or lower C"
-            need = 8.0 * WORKING_MATRICES * len(rows) ** 2
+            need = 8.0 * LIMITS.working_matrices * len(rows) ** 2
             check_memory(need, f"A working set of {len(rows)} rows", self.budget, remedy)
-            return self.block(picked := task.rows[rows], picked)
+            working = task.rows[rows]
+            return self.block(working, working)
 
         return gram
 
@@ -166,9 +163,8 @@ class _Gram:
     def start(self, task: DankTask, C: float, tol: float) -> NDArray:
         """Dual solution of the plain support vector machine."""
         if isinstance(self.kernel, Gaussian):
-            scaled = self.items[np.searchsorted(self.rows, task.rows)] / np.asarray(
-                self.kernel.length_scale
-            )
+            items = self.items[np.searchsorted(self.rows, task.rows)]
+            scaled = items / np.asarray(self.kernel.length_scale)
             return plain_machine(task, scaled, C, tol, kernel="rbf", gamma=0.5)
         return plain_machine(task, self.block(task.rows, task.rows), C, tol, kernel="precomputed")
 
@@ -189,16 +185,16 @@ class _Gram:
 
 
 def _run(n_jobs: int | None, function: Callable, arguments: list[tuple]) -> list:
-    """Call the function on all arguments: here if there is one only, else through joblib."""
+    """Call the function on all tuples of arguments: directly if there is one, else through joblib."""
     if len(arguments) == 1:
         return [function(*arguments[0])]
     return Parallel(n_jobs=n_jobs)(delayed(with_settings(function))(*each) for each in arguments)
 
 
 class _Fitted(NamedTuple):
-    """What one task leaves: for every part of the rows the number of the part, the task there and its solution."""
+    """The solution of one task: for every part of the rows its number, the task there and its solution."""
 
-    numbers: NDArray
+    numbers: NDArray  # of the parts that have rows of this task
     tasks: list[DankTask]
     solutions: list[DankSolution]
     penalty: float  # of the centering
@@ -206,21 +202,20 @@ class _Fitted(NamedTuple):
 
 
 def _refuse_indefinite(K: NDArray) -> None:
-    """Raise ValueError when K, or a part of it, has an eigenvalue clearly below zero."""
-    if len(K) > _CHECKED_ROWS:
-        rows = np.linspace(0, len(K) - 1, _CHECKED_ROWS).astype(int)
+    """Raise ValueError if K, or a part of it, has an eigenvalue clearly below zero."""
+    if len(K) > LIMITS.checked_rows:
+        rows = np.linspace(0, len(K) - 1, LIMITS.checked_rows).astype(int)
         K = K[np.ix_(rows, rows)]
     largest = float(np.abs(K).sum(axis=1).max())
+    jitter = 1e-8 * max(largest, np.finfo(float).tiny)
     try:
-        cholesky(K + 1e-8 * max(largest, np.finfo(float).tiny) * np.eye(len(K)), lower=True)
+        cholesky(K + jitter * np.eye(len(K)), lower=True)
     except LinAlgError:
         smallest = float(eigvalsh(K, subset_by_index=[0, 0])[0])
         raise ValueError(
             "The base kernel is indefinite: the smallest eigenvalue of its matrix is "
-            f"{smallest:.3g}; repair the "
-            "matrix first with mercerless.spectra.SpectrumTransformer, or use mercerless.KreinSVC "
-            "or KreinSVR, which "
-            "take indefinite kernels."
+            f"{smallest:.3g}; repair the matrix first with mercerless.spectra.SpectrumTransformer, "
+            "or use mercerless.KreinSVC or KreinSVR, which take indefinite kernels."
         ) from None
 
 
@@ -267,26 +262,22 @@ class _DANK(KernelPredictor):
         return kernel, items
 
     def _fit(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[DankTask]) -> dict[str, Any]:
-        """Solve all tasks; returns the fitted attributes."""
+        """Choose the parameters, divide the rows, solve every task; returns the fitted attributes."""
         choice = self._choose(kernel, items, y, tasks)
         used = np.unique(np.concatenate([task.rows for task in tasks]))
         with self._progress() as progress:
             clusters = self._clusters(items[used])
             grams = self._grams(choice.kernel, items, used, clusters)
-            fitted = [
-                self._solve(
-                    grams, task._replace(epsilon=choice.epsilon), choice.C, penalty, progress
-                )
-                for task, penalty in zip(tasks, choice.penalties)
-            ]
+            fitted = []
+            for task, penalty in zip(tasks, choice.penalties):
+                task = task._replace(epsilon=choice.epsilon)
+                fitted.append(self._solve(grams, task, choice.C, penalty, progress))
             self._warn(fitted, choice)
             attributes = self._attributes(choice.kernel, items, fitted)
             in_part = [np.isin(attributes["support_"], gram.rows) for gram in grams]
-            attributes |= {
-                "kernel_": choice.kernel,
-                "clusters_": clusters,
-                "support_part_": np.argmax(in_part, axis=0),
-            }
+            attributes["support_part_"] = np.argmax(in_part, axis=0)
+            attributes["kernel_"] = choice.kernel
+            attributes["clusters_"] = clusters
             if self.out_of_sample == "hyper":
                 attributes["extension_"] = tuple(self._extend(items, f.adaptation) for f in fitted)
             if choice.tuned is not None:
@@ -294,14 +285,13 @@ class _DANK(KernelPredictor):
         return attributes
 
     def _choose(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[DankTask]) -> Choice:
-        """The parameters of the fit: as given, or as the search finds them."""
-        given = self.adaptivity.penalty if isinstance(self.adaptivity, CenteringPenalty) else None
+        """The parameters of the fit: as given, or chosen by the search."""
+        penalty = self.adaptivity.penalty if isinstance(self.adaptivity, CenteringPenalty) else None
         if self.search is None:
-            return Choice(kernel, self.C, tasks[0].epsilon, [given] * len(tasks))
-        if given is not None:
+            return Choice(kernel, self.C, tasks[0].epsilon, [penalty] * len(tasks))
+        if penalty is not None:
             raise ValueError(
-                "search chooses the centering penalty; give adaptivity a number, from which it "
-                "starts."
+                "search chooses the centering penalty; give adaptivity a number to start from."
             )
         if not isinstance(kernel, Gaussian):
             raise ValueError(
@@ -314,7 +304,9 @@ class _DANK(KernelPredictor):
         X = np.asarray(items, dtype=float)
         n = len(y)
         remedy = "search on fewer rows and take kernel_, C_ and epsilon_ from there"
-        check_memory(8.0 * _SEARCH_MATRICES * n**2, f"GradientSearch on {n} rows", remedy=remedy)
+        check_memory(
+            8.0 * LIMITS.search_matrices * n**2, f"GradientSearch on {n} rows", remedy=remedy
+        )
         if self.kernel == "gaussian":
             kernel = Gaussian(np.full(X.shape[1], kernel.length_scale))
         return choose(
@@ -332,9 +324,9 @@ class _DANK(KernelPredictor):
         solutions = [solution for f in fitted for solution in f.solutions]
         worst = max(solution.gap for solution in solutions)
         if not worst <= self.tol:
+            n_iter = max(solution.n_iter for solution in solutions)
             warn(
-                f"The relative duality gap is {worst:.1e} after {max(s.n_iter for s in solutions)} "
-                "outer steps, above "
+                f"The relative duality gap is {worst:.1e} after {n_iter} outer steps, above "
                 f"tol={self.tol:.1e}; raise max_iter or tol, or scale the features.",
                 ConvergenceWarning,
             )
@@ -349,7 +341,9 @@ class _DANK(KernelPredictor):
     def _clusters(self, items: Any) -> KMeans | None:
         if self.n_parts > len(items):
             raise ValueError(f"n_parts={self.n_parts} exceeds the number of rows, {len(items)}.")
-        return None if self.n_parts == 1 else cluster(items, self.n_parts, self.random_state)
+        if self.n_parts == 1:
+            return None
+        return cluster(items, self.n_parts, self.random_state)
 
     def _grams(
         self, kernel: Kernel, items: Any, used: NDArray, clusters: KMeans | None
@@ -394,35 +388,37 @@ class _DANK(KernelPredictor):
             "centering_penalty": float(penalty),
             "rank_penalty": self.rank_penalty,
             "tol": self.tol,
+            "max_iter": self.max_iter,
+            # steps are reported from this process only
+            "callback": report if self.n_parts == 1 else None,
         }
-        # Steps are reported from this process only.
-        options |= {"max_iter": self.max_iter, "callback": report if self.n_parts == 1 else None}
         pieces = [(gram, piece, v, C, options) for gram, piece, v in zip(grams, tasks, starts)]
         solutions = _run(self.n_jobs, _Gram.solve, pieces)
-        blocks = [
-            AdaptationPart(t.rows, t.rows[s.support], s.factor, s.offset)
-            for t, s in zip(tasks, solutions)
-        ]
-        return _Fitted(
-            numbers, tasks, solutions, float(penalty), Adaptation(task.rows, tuple(blocks))
+        parts = tuple(
+            AdaptationPart(piece.rows, piece.rows[found.support], found.factor, found.offset)
+            for piece, found in zip(tasks, solutions)
         )
+        adaptation = Adaptation(task.rows, parts)
+        return _Fitted(numbers, tasks, solutions, float(penalty), adaptation)
 
     def _attributes(self, kernel: Kernel, items: Any, fitted: list[_Fitted]) -> dict[str, Any]:
-        dual = np.zeros((2, len(fitted), len(items)))
+        dual = np.zeros((len(fitted), len(items)))
+        expansion = np.zeros((len(fitted), len(items)))
         intercepts = np.zeros((len(fitted), self.n_parts))
         for k, f in enumerate(fitted):
             for number, task, solution in zip(f.numbers, f.tasks, f.solutions):
-                dual[:, k, task.rows] = solution.dual, solution.expansion
+                dual[k, task.rows] = solution.dual
+                expansion[k, task.rows] = solution.expansion
                 intercepts[k, number] = solution.intercept
-        support = np.flatnonzero(dual[0].any(axis=0))
+        support = np.flatnonzero(dual.any(axis=0))
         solutions = [s for f in fitted for s in f.solutions]
         borrows = self.out_of_sample in ("nearest", "reciprocal")
-        vectors = None if isinstance(kernel, Precomputed) else items
+        has_vectors = not isinstance(kernel, Precomputed)
         return {
             "_fit_diagonal": kernel.diag(items) if borrows else None,
-            "_fit_items": vectors if borrows else None,
+            "_fit_items": items if borrows and has_vectors else None,
             "support_": support,
-            "support_vectors_": None if vectors is None else vectors[support],
+            "support_vectors_": items[support] if has_vectors else None,
             "adaptation_": tuple(f.adaptation for f in fitted),
             "rank_": max(f.adaptation.rank for f in fitted),
             "certificate_": max(s.gap for s in solutions),
@@ -430,9 +426,9 @@ class _DANK(KernelPredictor):
             "n_evaluations_": sum(s.n_evaluations for s in solutions),
             "history_": tuple(f.solutions[0].history for f in fitted),
             "centering_penalty_": np.array([f.penalty for f in fitted]),
-            "dual_solution_": dual[0][:, support],
+            "dual_solution_": dual[:, support],
             "intercept_": intercepts[:, 0] if self.n_parts == 1 else intercepts,
-            "dual_coef_": dual[1][:, support],
+            "dual_coef_": expansion[:, support],
         }
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -443,10 +439,14 @@ class _DANK(KernelPredictor):
         items = self._test_items(X)
         if self.out_of_sample == "reciprocal":  # the ranks need the whole batch
             return self._adapted(items)
+        decide = self._adapted
+        if self.clusters_ is not None:
+            decide = self._by_parts
+        elif self.out_of_sample == "inductive":
+            decide = self._inductive
         width = len(self._fit_diagonal) if self.out_of_sample == "nearest" else len(self.support_)
-        decide = self._inductive if self.out_of_sample == "inductive" else self._adapted
-        decide = decide if self.clusters_ is None else self._by_parts
-        blocks = row_blocks(len(items), 24 * max(width, 1), min(2**26, memory_budget() // 2))
+        budget = min(2**26, memory_budget() // 2)
+        blocks = row_blocks(len(items), 24 * max(width, 1), budget)
         return np.concatenate([decide(items[block]) for block in blocks])
 
     def _inductive(self, items: Any) -> NDArray:
@@ -477,7 +477,7 @@ class _DANK(KernelPredictor):
         return self.kernel_(items, self._fit_items[columns])
 
     def _adapted(self, items: Any) -> NDArray:
-        """New items have rows of F as the hyper family learned it, or those of training rows, their twins."""
+        """New items have rows of F as hyper-kernel regression extends it, or those of training rows, their twins."""
         factor = self._extended if self.out_of_sample == "hyper" else self._borrowed
         K = self._similarity(items, self.support_)
         values = np.empty((len(items), len(self.adaptation_)))
@@ -486,23 +486,20 @@ class _DANK(KernelPredictor):
         return values
 
     def _extended(self, items: NDArray, task: int) -> NDArray | float:
-        return (
-            1.0 + self.extension_[task](items, self.support_vectors_) if len(self.support_) else 1.0
-        )
+        if len(self.support_) == 0:
+            return 1.0
+        return 1.0 + self.extension_[task](items, self.support_vectors_)
 
     def _borrowed(self, items: Any, task: int) -> NDArray:
-        new = (
-            np.zeros(len(items))
-            if isinstance(self.kernel_, Precomputed)
-            else self.kernel_.diag(items)
-        )
+        diagonal = np.zeros(len(items))
+        if not isinstance(self.kernel_, Precomputed):
+            diagonal = self.kernel_.diag(items)
         rows = self.adaptation_[task].rows
-        distance = new[:, None] + self._fit_diagonal[rows] - 2 * self._similarity(items, rows)
-        twins = (
-            np.argmin(distance, axis=1)
-            if self.out_of_sample == "nearest"
-            else _reciprocal_twins(distance)
-        )
+        distance = diagonal[:, None] + self._fit_diagonal[rows] - 2 * self._similarity(items, rows)
+        if self.out_of_sample == "nearest":
+            twins = np.argmin(distance, axis=1)
+        else:
+            twins = _reciprocal_twins(distance)
         return self.adaptation_[task].matrix(rows[twins], self.support_)
 
 
@@ -534,8 +531,8 @@ class DANKClassifier(ClassifierMixin, _DANK):
     C : float, default=1.0
         Bound on the dual coefficients, as in `sklearn.svm.SVC`.
     adaptivity : float or CenteringPenalty, default=0.25
-        The mean squared change of F that is aimed at, free of scale; 0.25 is the paper's choice, values near 0 give
-        the plain machine. Tune it like C. It stands for ``eta = sum(alpha^2 K_ii) / (4 adaptivity)`` of the plain
+        The target for the mean squared change of F, free of scale; 0.25 is the paper's choice, values near 0 give
+        the plain machine. Tune it like C. It sets ``eta = sum(alpha^2 K_ii) / (4 adaptivity)`` of the plain
         machine; a `CenteringPenalty` gives eta itself.
     rank_penalty : float, default=0.01
         Weight of the trace of F (the paper's tau); the rank is at most ``1 + 2 adaptivity / rank_penalty``, and
@@ -549,8 +546,8 @@ class DANKClassifier(ClassifierMixin, _DANK):
     search : GradientSearch or None, default=None
         A `GradientSearch` chooses one length scale per feature (one only when the kernel is a `Gaussian` with one), C,
         and eta: 5-fold cross-validation of plain machines on a coarse grid, then descent along the exact gradient of
-        DANK's validation loss; C is then ignored. ``GradientSearch(1, 25)`` is enough as a rule: beside the descent
-        from the grid, each restart is one from the solution under a wider prior, all but the first from random length
+        DANK's validation loss; C is then ignored. ``GradientSearch(1, 25)`` is usually enough: besides the descent
+        from the grid, each restart descends from the solution under a wider prior, all but the first from random length
         scales.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with ``sample_weight``.
@@ -598,7 +595,7 @@ class DANKClassifier(ClassifierMixin, _DANK):
     history_ : tuple of tuples
         Objective, relative gap on the working set and rank after every outer step, per pair.
     kernel_ : Kernel
-        The base kernel, tuned if asked.
+        The base kernel, tuned by a search.
     C_, epsilon_, tuning_ : float, float, Tuned
         With a search, the values that were used, and the course and result of the descent.
     n_features_in_ : int
@@ -668,16 +665,14 @@ class DANKClassifier(ClassifierMixin, _DANK):
         )
         kernel, items = self._begin(X, labels, weight)
         used = used_rows(weight, len(labels))
-        weight = np.ones(len(labels)) if weight is None else weight
+        if weight is None:
+            weight = np.ones(len(labels))
         present = np.unique(labels[used])
         tasks = []
         for pair in combinations(present, 2):
             rows = used[np.isin(labels[used], pair)]
-            tasks.append(
-                DankTask(
-                    rows, np.where(labels[rows] == pair[1], 1.0, -1.0), weight[rows], 0.0, True
-                )
-            )
+            signs = np.where(labels[rows] == pair[1], 1.0, -1.0)
+            tasks.append(DankTask(rows, signs, weight[rows], epsilon=0.0, is_classification=True))
         self._set_fitted(classes_=classes[present], **self._fit(kernel, items, labels, tasks))
 
     def decision_function(self, X: Any) -> NDArray:
@@ -722,7 +717,7 @@ class DANKRegressor(RegressorMixin, _DANK):
     epsilon : float, default=0.1
         Half width of the tube in which errors cost nothing.
     adaptivity : float or CenteringPenalty, default=0.25
-        The mean squared change of F that is aimed at, free of scale, or eta itself, see `DANKClassifier`.
+        The target for the mean squared change of F, free of scale, or eta itself, see `DANKClassifier`.
     rank_penalty, out_of_sample : object
         See `DANKClassifier`.
     search : GradientSearch or None, default=None
@@ -798,8 +793,11 @@ class DANKRegressor(RegressorMixin, _DANK):
         weight = check_weight(sample_weight, len(target))
         kernel, items = self._begin(X, target, weight)
         used = used_rows(weight, len(target))
-        weight = np.ones(len(target)) if weight is None else weight
-        task = DankTask(used, target[used], weight[used], float(self.epsilon), False)
+        if weight is None:
+            weight = np.ones(len(target))
+        task = DankTask(
+            used, target[used], weight[used], float(self.epsilon), is_classification=False
+        )
         self._set_fitted(**self._fit(kernel, items, target, [task]))
 
     def _predict(self, X: Any) -> NDArray:

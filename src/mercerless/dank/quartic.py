@@ -17,10 +17,9 @@ from scipy.linalg.lapack import dpotrf
 from scipy.optimize import brentq
 
 from mercerless.core.memory import row_blocks
+from mercerless.dank.thresholds import LIMITS
 
-_MAX_ACTIVE_SET_ROUNDS = 8
-_MAX_INTERIOR_STEPS = 60
-_SIDES = np.array([1.0, -1.0]).reshape(2, 1, 1)  # a step toward the upper bound takes of its slack
+_SIDES = np.array([1.0, -1.0]).reshape(2, 1, 1)  # a step toward the upper bound uses up its slack
 
 
 class QuarticSolution(NamedTuple):
@@ -236,7 +235,7 @@ def _active_set_target(
     residual = gradient - b
     seen: set[bytes] = set()
     previous = b""
-    for rounds in range(_MAX_ACTIVE_SET_ROUNDS):
+    for rounds in range(LIMITS.max_active_set_rounds):
         u = v + d + residual / h
         z = np.sign(u) * np.maximum(np.abs(u) - epsilon / h, 0.0)
         state = np.where(z >= hi, 2, np.where(z <= lo, -2, np.sign(z))).astype(np.int8)
@@ -260,7 +259,7 @@ def _active_set_target(
         d[free], b = _solve_on_plane(factor, rhs[free] - signs, -(v.sum() + d.sum()))
         residual = gradient - _hessian_product(problem, point, d) - b
         residual[free] = signs  # exact by construction; the recomputed value carries the ridge
-    return None, _MAX_ACTIVE_SET_ROUNDS
+    return None, LIMITS.max_active_set_rounds
 
 
 class _Barrier:
@@ -320,7 +319,7 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
     z = mu / np.stack([x - low, high - x])
     rows = np.arange(len(v))
     iteration = 0
-    for iteration in range(_MAX_INTERIOR_STEPS):  # noqa: B007
+    for iteration in range(LIMITS.max_interior_steps):  # noqa: B007
         slack = np.stack([x - low, high - x])
         mu = float(np.mean(z * slack))
         # Stationarity falls with mu; pushing mu further would only amplify rounding.
@@ -427,11 +426,10 @@ def solve_quartic(
     def certify(point: _Point) -> tuple[NDArray, float, float]:
         gradient = _gradient(problem, point)
         gap, b = duality_gap(gradient, point.v, lo, hi, epsilon)
-        return (
-            gradient,
-            gap / (gap_scale(problem.p, point.v, epsilon) if scale is None else scale),
-            b,
-        )
+        size = scale
+        if size is None:
+            size = gap_scale(problem.p, point.v, epsilon)
+        return gradient, gap / size, b
 
     best = (np.inf, 0.0, point.v)
     used = 7

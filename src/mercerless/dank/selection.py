@@ -17,18 +17,19 @@ from mercerless.core.folds import Split, make_folds
 from mercerless.core.validation import check_random_state
 from mercerless.dank.quartic import Quartic, adjoint, snap, solve_quartic
 from mercerless.dank.solver import DankTask, plain_machine
+from mercerless.dank.thresholds import LIMITS
 from mercerless.kernels import Gaussian
 
 
 class CenteringPenalty(BaseEstimator):
     """The weight of the distance from DANK's matrix F to the matrix of ones, given as a number.
 
-    For the `adaptivity` of an estimator, in place of a change of F that is aimed at.
+    For the `adaptivity` of an estimator, instead of a target for the change of F.
 
     Parameters
     ----------
     penalty : float, default=1.0
-        The paper's eta, positive. What it means depends on the scale of the kernel and of C; a large one
+        The paper's eta, positive. Its effect depends on the scale of the kernel and of C; a large one
         gives the plain machine.
 
     See Also
@@ -49,7 +50,7 @@ class CenteringPenalty(BaseEstimator):
 
 
 class HeldOut(NamedTuple):
-    """One machine: what it is trained and validated on, and where its solution starts."""
+    """The training and validation set of one machine, and the start of its solution."""
 
     X: NDArray
     target: NDArray  # labels -1, +1 or numbers
@@ -76,19 +77,19 @@ class Choice(NamedTuple):
     kernel: Any
     C: float
     epsilon: float
-    # of the centering, one per task; None where adaptivity decides
+    # of the centering, one per task; None if adaptivity decides
     penalties: Sequence[float | None]
     tuned: Tuned | None = None
-    # on held-out rows: the machines', and a constant's
+    # of the machines and of a constant on held-out rows; None without a search
     losses: tuple[NDArray, NDArray] | None = None
 
 
 def cluster(items: NDArray, n_parts: int, random_state: Any) -> KMeans:
     """k-means from centers that always divide the largest cluster: the largest part decides time and memory."""
-    halves = BisectingKMeans(
-        n_parts, bisecting_strategy="largest_cluster", random_state=check_random_state(random_state)
-    )
-    return KMeans(n_parts, init=halves.fit(items).cluster_centers_, n_init=1, max_iter=1).fit(items)
+    random = check_random_state(random_state)
+    halves = BisectingKMeans(n_parts, bisecting_strategy="largest_cluster", random_state=random)
+    centers = halves.fit(items).cluster_centers_
+    return KMeans(n_parts, init=centers, n_init=1, max_iter=1).fit(items)
 
 
 def choose(
@@ -102,22 +103,26 @@ def choose(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Choice:
-    """Length scales, C, centering penalties and epsilon by the validation gradient, from plain machines on a grid.
+    """Choose length scales, C, centering penalties and epsilon by the validation gradient.
 
-    The plain machines share the kernel's ratios of length scales; ``y`` are the classes or numbers of all rows of X.
+    The descent starts at the best plain machine of a grid, whose kernels share the given kernel's ratios of length
+    scales; ``y`` are the classes or numbers of all rows of X.
     """
     classify = tasks[0].is_classification
     used = np.unique(np.concatenate([task.rows for task in tasks]))
     splits = _splits(X[used], y[used], classify, random_state)
-    size = 1.0 if classify else float(np.std(y[used])) or 1.0
+    size = 1.0
     if not classify:
+        size = float(np.std(y[used])) or 1.0
         y = (y - y[used].mean()) / size
         tasks = [task._replace(target=y[task.rows]) for task in tasks]
+
     scales = np.asarray(kernel.length_scale, dtype=float)
     best = _grid(X[used] / scales, y[used], classify, splits, n_jobs)
     kernel = Gaussian(scales * np.sqrt(0.5 / best["gamma"]))
     epsilon = best.get("epsilon", 0.0)
     tasks = [task._replace(epsilon=epsilon) for task in tasks]
+
     groups = [_held_out(kernel, X, task, used, splits, best["C"], adaptivity) for task in tasks]
     machines = [machine for group in groups for machine in group]
     tuned = tune_dank(
@@ -130,33 +135,28 @@ def choose(
         search=search,
         random_state=random_state,
     )
-    penalties = [
-        tuned.penalty_factor
-        * float(np.mean([m.penalty / len(m.target) for m in group]))
-        * len(task.rows)
-        * size**2
-        for task, group in zip(tasks, groups)
-    ]
+    penalties = []
+    for task, group in zip(tasks, groups):
+        per_row = float(np.mean([machine.penalty / len(machine.target) for machine in group]))
+        penalties.append(tuned.penalty_factor * per_row * len(task.rows) * size**2)
     losses = held_out_losses(tuned, machines, classify)
     return Choice(tuned.kernel, tuned.C * size, tuned.epsilon * size, penalties, tuned, losses)
 
 
 def _splits(X: NDArray, y: NDArray, classify: bool, random_state: Any) -> list[Split]:
     """Up to five folds whose training parts have every class."""
-    counts = np.unique(y, return_counts=True)[1] if classify else np.array([len(y)])
-    n_folds = min(5, int(counts.min()))
-    folds = (
-        make_folds(n_folds, X, y, classify=classify, random_state=random_state)
-        if n_folds > 1
-        else []
-    )
-    if not folds or (
-        classify and any(len(np.unique(y[train])) < len(counts) for train, _ in folds)
-    ):
+    counts = np.array([len(y)])
+    if classify:
+        counts = np.unique(y, return_counts=True)[1]
+    n_folds = min(LIMITS.n_folds, int(counts.min()))
+    folds: list[Split] = []
+    if n_folds > 1:
+        folds = make_folds(n_folds, X, y, classify=classify, random_state=random_state)
+    lacks_a_class = classify and any(len(np.unique(y[train])) < len(counts) for train, _ in folds)
+    if not folds or lacks_a_class:
         raise ValueError(
             "GradientSearch needs at least two rows of every class, or two rows for regression, "
-            "that are not copies "
-            "of each other."
+            "that are not copies of each other."
         )
     return folds
 
@@ -165,15 +165,14 @@ def _grid(
     X: NDArray, y: NDArray, classify: bool, splits: list[Split], n_jobs: int | None
 ) -> dict[str, float]:
     """The best of a coarse grid of plain machines."""
-    grid: dict[str, Any] = {"C": 2.0 ** np.arange(-3, 8, 2), "gamma": 0.5 * 4.0 ** np.arange(-3, 3)}
+    grid = {"C": LIMITS.grid_C, "gamma": LIMITS.grid_gamma}
     if classify:
-        return GridSearchCV(SVC(), grid, cv=splits, n_jobs=n_jobs).fit(X, y).best_params_
-    grid["epsilon"] = [0.02, 0.1, 0.3]
-    return (
-        GridSearchCV(SVR(), grid, cv=splits, scoring="neg_mean_squared_error", n_jobs=n_jobs)
-        .fit(X, y)
-        .best_params_
-    )
+        search = GridSearchCV(SVC(), grid, cv=splits, n_jobs=n_jobs)
+    else:
+        grid["epsilon"] = LIMITS.grid_epsilon
+        scoring = "neg_mean_squared_error"
+        search = GridSearchCV(SVR(), grid, cv=splits, scoring=scoring, n_jobs=n_jobs)
+    return search.fit(X, y).best_params_
 
 
 def _held_out(
@@ -188,17 +187,22 @@ def _held_out(
     """A training and a validation set of the task for every split, with the plain machine as start."""
     machines = []
     for train, test in splits:
-        known, new = (
-            task.take(np.flatnonzero(np.isin(task.rows, used[side]))) for side in (train, test)
-        )
-        if len(new.rows) == 0:
+        training = task.take(np.flatnonzero(np.isin(task.rows, used[train])))
+        test_task = task.take(np.flatnonzero(np.isin(task.rows, used[test])))
+        if len(test_task.rows) == 0:
             continue
-        seen = X[known.rows]
-        v = plain_machine(
-            known, seen / np.asarray(kernel.length_scale), C, 1e-3, kernel="rbf", gamma=0.5
+        X_train = X[training.rows]
+        scaled = X_train / np.asarray(kernel.length_scale)
+        v = plain_machine(training, scaled, C, 1e-3, kernel="rbf", gamma=0.5)
+        machine = HeldOut(
+            X=X_train,
+            target=training.target,
+            X_test=X[test_task.rows],
+            target_test=test_task.target,
+            start=v,
+            penalty=float(v @ v) / (4 * adaptivity) or 1.0,
         )
-        penalty = float(v @ v) / (4 * adaptivity) or 1.0
-        machines.append(HeldOut(seen, known.target, X[new.rows], new.target, v, penalty))
+        machines.append(machine)
     return machines
 
 
@@ -280,7 +284,8 @@ def tune_dank(
         value, pull = _prior(x[:n_theta], x[n_theta:] - anchor[n_theta:], spread)
         return loss + value / n_samples, gradient + pull / n_samples
 
-    reach = np.concatenate([np.full(n_theta, 4.0), np.full(4, 5.0)])
+    reach_of_scales = np.full(n_theta, LIMITS.reach_of_scales)
+    reach = np.concatenate([reach_of_scales, np.full(4, LIMITS.reach_of_others)])
     bounds = np.column_stack([anchor - reach, anchor + reach])
 
     def descend(start: NDArray, spread: float, steps: int) -> OptimizeResult:

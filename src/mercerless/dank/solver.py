@@ -13,19 +13,13 @@ from sklearn.svm import SVC, SVR
 
 from mercerless.core.memory import row_blocks
 from mercerless.dank.quartic import Quartic, duality_gap, gap_scale, snap, solve_quartic
-
-#: Matrices of the working set's size at the peak: K, its square, K on the support, M, its eigenvectors, a copy.
-WORKING_MATRICES = 6
-
-_DENSE_EIGEN = 150  # below this size a full eigendecomposition is faster than Lanczos iterations
-_ALL_ROWS = 500  # up to this size every row is in the working set
-_MAX_ROUNDS = 20  # of the working set
+from mercerless.dank.thresholds import LIMITS
 
 Gram = Callable[[NDArray, NDArray], NDArray]
 
 
 class DankTask(NamedTuple):
-    """One two-class or regression problem on some training rows."""
+    """One two-class or regression problem on a subset of the training rows."""
 
     rows: NDArray  # numbers of the training items
     target: NDArray  # labels -1, +1 or numbers
@@ -34,7 +28,7 @@ class DankTask(NamedTuple):
     is_classification: bool
 
     def take(self, positions: NDArray) -> "DankTask":
-        """The same problem on fewer of its rows, given by their positions among them."""
+        """The same problem on a subset of its rows, given by their positions."""
         return self._replace(
             rows=self.rows[positions], target=self.target[positions], weight=self.weight[positions]
         )
@@ -48,7 +42,7 @@ class DankTask(NamedTuple):
 
 
 def plain_machine(task: DankTask, data: NDArray, C: float, tol: float, **kernel: Any) -> NDArray:
-    """Dual solution of libsvm's machine, equal for equal rows; zero where all targets are the same."""
+    """Dual solution of libsvm's machine, equal for equal rows; zero if all targets are the same."""
     if np.ptp(task.target) == 0:
         return np.zeros(len(task.rows))
     # libsvm's tolerance is absolute, so regression targets are brought to unit size first
@@ -72,7 +66,7 @@ def share_among_equal_rows(data: NDArray, v: NDArray, weight: NDArray) -> NDArra
 
 
 class DankStep(NamedTuple):
-    """One outer step: what a callback sees and a convergence display draws."""
+    """One outer step, as passed to callbacks and kept in the history."""
 
     objective: float  # less the constant eta * tau * sum(weights)
     gap: float  # relative, on the working set
@@ -180,7 +174,7 @@ def solve_dank(
     problem through a working set, and a check of all rows adds those that violate their optimality condition.
 
     Cost: per outer step a few Cholesky factorizations of the free block and the leading eigenpairs of an
-    ``(n_support + 1)`` matrix. Memory: `WORKING_MATRICES` of m rows and columns for m working rows, not of n.
+    ``(n_support + 1)`` matrix. Memory: six matrices of m rows and columns for m working rows, not of n.
     Degenerate cases: ``start = 0`` is optimal for every F and is returned as it is. The problem is concave in v, so a
     gap near zero certifies a global optimum.
 
@@ -189,7 +183,8 @@ def solve_dank(
     multiplicities are new.
     """
     n = len(p)
-    weight = np.ones(n) if weight is None else weight
+    if weight is None:
+        weight = np.ones(n)
     center = (p.max() + p.min()) / 2  # sum(v) = 0, so this only protects p @ v from cancellation
     p = p - center
     v = snap(start, lo, hi)
@@ -203,7 +198,7 @@ def solve_dank(
     evaluations = 1
     n_rounds = 0
     local_tol = 1e-2
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(LIMITS.max_rounds):
         n_rounds += 1
         problem = _on_working_set(gram, working, p, lo, hi, weight, penalties)
         local_tol = tol if len(working) == n else max(local_tol, tol / 2)
@@ -230,18 +225,18 @@ def solve_dank(
         local_tol = tol / 2
         del problem  # before a larger one is made
     return DankSolution(
-        v,
-        expansion,
-        b + center,
-        gap,
-        state.value,
-        support,
-        factor,
-        offset,
-        tuple(history),
-        len(history) - n_rounds,
-        evaluations,
-        len(working),
+        dual=v,
+        expansion=expansion,
+        intercept=b + center,
+        gap=gap,
+        objective=state.value,
+        support=support,
+        factor=factor,
+        offset=offset,
+        history=tuple(history),
+        n_iter=len(history) - n_rounds,
+        n_evaluations=evaluations,
+        n_working=len(working),
     )
 
 
@@ -276,22 +271,25 @@ def _first_working_set(
     gram: Gram, p: NDArray, v: NDArray, lo: NDArray, hi: NDArray, epsilon: float
 ) -> NDArray:
     """Support vectors of the plain machine and the rows within 5 % of becoming one, nearest first."""
-    if len(p) <= _ALL_ROWS:
+    if len(p) <= LIMITS.all_rows:
         return np.arange(len(p))
     gradient = p - _decision(gram, np.arange(len(p)), v)
     _, b = duality_gap(gradient, v, lo, hi, epsilon)
     slack = 0.05 * (epsilon if epsilon > 0 else float(np.abs(p).max()))
     gain = np.where(v != 0, -np.inf, _gain(gradient - b, lo, hi, epsilon))
     working = np.union1d(np.flatnonzero(v), _largest(gain, -slack, int(np.count_nonzero(v))))
-    # nothing to separate: any rows will do
-    return working if len(working) else np.arange(_ALL_ROWS)
+    if len(working) == 0:  # nothing to separate: any rows will do
+        return np.arange(LIMITS.all_rows)
+    return working
 
 
 def _largest(gain: NDArray, above: float, n_working: int) -> NDArray:
     """Rows with the largest gains, at most as many as a third of the working set."""
     rows = np.flatnonzero(gain > above)
     limit = max(100, n_working // 3)
-    return rows if len(rows) <= limit else rows[np.argpartition(-gain[rows], limit)[:limit]]
+    if len(rows) <= limit:
+        return rows
+    return rows[np.argpartition(-gain[rows], limit)[:limit]]
 
 
 def _decision(gram: Gram, rows: NDArray, coefficient: NDArray) -> NDArray:
@@ -370,9 +368,9 @@ def _quartic_share(state: _State) -> float:
     if state.adaptation is None:
         return 1.0
     whole = float(state.v @ state.quartic)
-    return (
-        float(np.clip(state.v @ (state.smooth - state.kv) / whole, 0.0, 1.0)) if whole > 0 else 1.0
-    )
+    if whole <= 0:
+        return 1.0
+    return float(np.clip(state.v @ (state.smooth - state.kv) / whole, 0.0, 1.0))
 
 
 def _evaluate(problem: _DankProblem, v: NDArray, last_rank: int) -> _State:
@@ -445,7 +443,7 @@ def _leading_eigenpairs(
         return y
 
     count = n_guess
-    while size > _DENSE_EIGEN and count < size // 4:
+    while size > LIMITS.dense_eigen and count < size // 4:
         operator = LinearOperator((size, size), matvec=product, dtype=float)
         first = np.random.default_rng(0).standard_normal(size)
         values, vectors = eigsh(operator, k=count, which="LA", tol=1e-10, v0=first)

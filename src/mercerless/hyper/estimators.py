@@ -1,7 +1,6 @@
 """Learn a kernel from labels or extend a similarity to new items: estimators in a hyper-RKHS."""
 
 from abc import abstractmethod
-from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
@@ -20,7 +19,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
-from mercerless.core.estimator import FittedEstimator, Progress
+from mercerless.core.estimator import FittedEstimator
 from mercerless.core.folds import cv_of_rows, some_rows
 from mercerless.core.memory import check_memory
 from mercerless.core.optional import with_callbacks
@@ -38,9 +37,12 @@ from mercerless.core.validation import (
     warn_if_useless,
 )
 from mercerless.hyper.machine import (
+    ChosenStages,
     KernelStage,
     KreinStage,
+    Labels,
     LinearStage,
+    Numbers,
     Stage,
     auto_parts,
     choose_stages,
@@ -53,20 +55,13 @@ from mercerless.hyper.selection import (
     encode_target,
     learn_kernel,
 )
+from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.base import own_kernel
 from mercerless.kernels.hyper import TensorHyper
 from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier
 from mercerless.lowrank import Landmarks, as_landmarks
 
 _METHODS = ("uniform", "kmeans", "leverage")
-_EXACT_ITEMS = 100  # up to here all pairs are used as sections
-_EXACT_ITEMS_TENSOR = 2000
-_DEFAULT_LANDMARKS = 500
-_MAX_ITER = 300
-_LARGE = 3000  # items above which stage 2 works on low-rank features
-# both stages are compared on at most this many items: with the machine on the whole matrix, and on features
-_TUNE_ITEMS = 600
-_TUNE_ROWS = 10_000
 
 
 class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEstimator):
@@ -80,7 +75,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
     tol: float
     n_jobs: int | None
     random_state: Any
-    _remedy: str  # of a fit that did not converge
+    _remedy: str  # for a fit that did not converge
 
     @with_callbacks
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -89,7 +84,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         Parameters
         ----------
         X : array-like or dask.array.Array of shape (n_samples, n_features)
-            The items. Of a Dask array or a memory map only the rows of one part at a time are read.
+            The items. A Dask array or a memory map is read one part at a time.
         y : array-like of shape (n_samples,) or (n_samples, n_samples)
             Labels, values, or similarities between the items (NaN where unknown). If X and y have a pandas index of
             the same unique names in another order, they are matched by name; otherwise, and with a RangeIndex, by
@@ -105,42 +100,43 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
             y = align_by_name(X, y.T).T
         rows, items = _training_items(self, X)
         target, classes, moments = encode_target(y, len(rows), self.target)
-        task = _regression(self, len(rows), target.kind)
         if target.kind == "similarity":  # a matrix of all pairs is in memory, so the items can be
             items = items[:]
+        task = _regression(self, len(rows), target.kind)
         random = check_random_state(self.random_state)
         with self._progress() as progress, blas_threads(len(rows)):
-            report = partial(_report, progress)
-            task, results, against_constant = choose_regression(
-                task, items, target, self.cv, random, report
-            )
-            if against_constant is not None:
-                warn_if_folds_are_useless(against_constant, type(self).__name__)
-            _check_memory(task, items, target)
-            kernel, solution = learn_kernel(task, items, target, random, report)
+
+            def report(info: dict) -> bool:
+                """Call back after a candidate or iteration; whether a callback asks to stop."""
+                return progress.step({"stage": "iteration", **info})
+
+            choice = choose_regression(task, items, target, self.cv, random, report)
+            if choice.against_constant is not None:
+                warn_if_folds_are_useless(choice.against_constant, type(self).__name__)
+            _check_memory(choice.task, items, target)
+            kernel, solution = learn_kernel(choice.task, items, target, random, report)
             self._warn(solution.certificate)
             self._set_fitted(
                 kernel_=kernel,
-                hyper_kernel_=task.hyper_kernel,
-                alpha_=task.alpha,
-                cv_results_=results,
+                hyper_kernel_=choice.task.hyper_kernel,
+                alpha_=choice.task.alpha,
+                cv_results_=choice.results,
+                target_kind_=target.kind,
+                classes_=classes,
+                moments_=moments,
+                X_fit_=rows,
+                certificate_=solution.certificate,
+                n_iter_=max(1, solution.n_iter),
             )
-            self.target_kind_ = target.kind
-            self.classes_ = classes
-            self.moments_ = moments
-            self.X_fit_ = rows
-            self.certificate_ = solution.certificate
-            self.n_iter_ = max(1, solution.n_iter)
-            if task.epsilon is not None:
-                self.C_ = task.loss_weight(len(rows))
+            if choice.task.epsilon is not None:
+                self.C_ = choice.task.loss_weight(len(rows))
         return self
 
     def _warn(self, certificate: float) -> None:
         if not certificate <= 100 * self.tol:
             warn(
                 f"{type(self).__name__} stopped at a relative residual of {certificate:.1e} "
-                f"(tol={self.tol}); "
-                f"{self._remedy}.",
+                f"(tol={self.tol}); {self._remedy}.",
                 ConvergenceWarning,
             )
 
@@ -168,14 +164,14 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         return len(self.X_fit_)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """How well the kernel between the items of X agrees with the target: 1 minus the relative squared error.
+        """Agreement of the kernel between the items of X with the target: 1 minus the relative squared error.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
             The items.
         y : array-like of shape (n,) or (n, n)
-            Labels, values or similarities of the same kind as in fit; NaN entries are left out.
+            Labels, values or similarities of the same kind as in fit; NaN entries are ignored.
 
         Returns
         -------
@@ -184,8 +180,8 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         """
         check_is_fitted(self)
         items = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        target, _, _ = encode_target(y, len(items), self.target_kind_, self.classes_, self.moments_)
-        T = target(slice(None), slice(None))
+        encoded = encode_target(y, len(items), self.target_kind_, self.classes_, self.moments_)
+        T = encoded.target(slice(None), slice(None))
         misses = np.where(np.isnan(T), 0.0, self.kernel_(items) - T)
         return float(1.0 - np.sum(misses**2) / max(np.nansum(T**2), np.finfo(float).tiny))
 
@@ -195,11 +191,6 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         tags.requires_fit = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _report(progress: Progress, info: dict) -> bool:
-    """Tell the callbacks about one candidate or iteration; whether one of them wants to stop."""
-    return progress.step({"stage": "iteration", **info})
 
 
 def _training_items(estimator: BaseEstimator, X: Any) -> tuple[Any, Any]:
@@ -242,26 +233,26 @@ class HyperRidge(_HyperLearner):
         The penalty, relative to hyper-kernels with value 1 for equal items; None: by cross-validation. 0 is allowed
         for the tensor hyper-kernel, which then keeps all training similarities exactly.
     target : {"auto", "classes", "product", "gaussian", "similarity"}, default="auto"
-        What y says about pairs: 1 for equal and ``-1/(c-1)`` for different classes; the product of standardized
-        values; a Gaussian of their difference; the values themselves. "auto" tells by the shape and type of y.
+        The target on pairs: 1 for equal and ``-1/(c-1)`` for different classes; the product of standardized
+        values; a Gaussian of their difference; the values themselves. "auto" decides by the shape and type of y.
     landmarks : int, Landmarks, "auto" or None, default="auto"
         Number of sections in the expansion (of landmark items for the tensor hyper-kernel); None uses all pairs (all
-        items). "auto" is None up to 100 items (2000 for the tensor) and 500 above. `Landmarks` also says how pairs are
+        items). "auto" is None up to 100 items (2000 for the tensor) and 500 above. `Landmarks` also sets how pairs are
         chosen: "uniform", "kmeans" (means of clusters of midpoints) or "leverage"; the tensor hyper-kernel takes random
         items, or with "kmeans" those nearest to cluster means.
     n_parts : int or "auto", default=1
         Divide the items and average the parts' kernels. All parts share their centers, so the result is as small as
-        one part's. "auto": parts of about 500 where there are more than 1000 items. Gaussian and Wishart only.
+        one part's. "auto": parts of about 500 if there are more than 1000 items. Gaussian and Wishart only.
     solver : {"auto", "direct", "cg"}, default="auto"
-        Normal equations accumulated in blocks, or conjugate gradients without them; by size, and the former too
-        where the latter miss `tol` by far and ten times as much work is enough.
+        Normal equations accumulated in blocks, or conjugate gradients without them. "auto" decides by size, and falls
+        back to the former if the latter miss `tol` by far and ten times as much work is enough.
     nonnegative : bool, default=False
         Only non-negative coefficients: the learned kernel is positive definite. Gaussian and Wishart only.
     fit_intercept : bool, default=False
         Whether a constant is added to the kernel. Helps targets that do not decay with distance. Gaussian and
         Wishart only; the tensor's trend has one.
     cv : int, splitter or iterable, default=5
-        Folds of items; a pair belongs to the training set only when both its items do.
+        Folds of items; a pair belongs to the training set only if both its items do.
     tol : float, default=1e-5
         Relative residual at which iterative solvers stop, or after 300 iterations.
     n_jobs : int or None, default=None
@@ -278,13 +269,13 @@ class HyperRidge(_HyperLearner):
     alpha_ : float
         The penalty used.
     cv_results_ : list of dict
-        Hyper-kernel, alpha and relative validation error of every candidate; empty when nothing was searched.
+        Hyper-kernel, alpha and relative validation error of every candidate; empty if nothing was searched.
     target_kind_ : str
-        How y was understood.
+        The kind of target that was used.
     classes_ : ndarray or None
-        The classes when y held labels.
+        The classes if y has labels.
     moments_ : tuple of float or None
-        Mean and standard deviation when y held values.
+        Mean and standard deviation if y has values.
     certificate_ : float
         Relative residual of the linear system; the worst part's.
     n_iter_ : int
@@ -453,26 +444,37 @@ class HyperSVR(_HyperLearner):
 
 
 def _regression(learner: HyperRidge | HyperSVR, n_items: int, kind: str) -> Regression:
-    """What the parameters of a learner ask for, checked, with this many items and this kind of target."""
-    name = learner.hyper_kernel
-    if isinstance(name, str) and name == "auto":
-        name = "tensor" if kind == "similarity" and isinstance(learner, HyperRidge) else "gaussian"
-    if not isinstance(name, str):
-        name = own_kernel(name)
+    """The checked parameters of a learner for this many items and this kind of target."""
+    hyper_kernel = learner.hyper_kernel
+    if not isinstance(hyper_kernel, str):
+        hyper_kernel = own_kernel(hyper_kernel)
+    elif hyper_kernel == "auto":
+        extends = kind == "similarity" and isinstance(learner, HyperRidge)
+        hyper_kernel = "tensor" if extends else "gaussian"
+    tensor = _is_tensor(hyper_kernel)
     n_parts = _count_parts(learner, n_items)
-    if _is_tensor(name) and learner.n_parts == "auto":
+    if tensor and learner.n_parts == "auto":
         n_parts = 1
-    n_landmarks, method = _count_landmarks(learner, n_items, _is_tensor(name), n_parts)
-    loss: dict[str, Any]
+    n_landmarks, method = _count_landmarks(learner, n_items, tensor, n_parts)
+    task = Regression(
+        hyper_kernel,
+        n_landmarks=n_landmarks,
+        landmark_method=method,
+        n_parts=n_parts,
+        tol=learner.tol,
+        n_jobs=learner.n_jobs,
+    )
     if isinstance(learner, HyperSVR):
         _check_svr(learner)
-        loss = {"C": learner.C, "epsilon": learner.epsilon, "max_iter": learner.max_iter}
-    else:
-        _check_ridge(learner, _is_tensor(name))
-        names = ("alpha", "solver", "nonnegative", "fit_intercept")
-        loss = {"max_iter": _MAX_ITER, **{name: getattr(learner, name) for name in names}}
-    loss |= {"n_landmarks": n_landmarks, "landmark_method": method, "n_parts": n_parts}
-    return Regression(name, tol=learner.tol, n_jobs=learner.n_jobs, **loss)
+        return task._replace(C=learner.C, epsilon=learner.epsilon, max_iter=learner.max_iter)
+    _check_ridge(learner, tensor)
+    return task._replace(
+        alpha=learner.alpha,
+        solver=learner.solver,
+        nonnegative=learner.nonnegative,
+        fit_intercept=learner.fit_intercept,
+        max_iter=LIMITS.max_iter,
+    )
 
 
 def _is_tensor(hyper_kernel: Any) -> bool:
@@ -488,9 +490,8 @@ def _check_ridge(learner: HyperRidge, tensor: bool) -> None:
         learner.n_parts not in (1, "auto") or learner.nonnegative or learner.fit_intercept
     ):
         raise ValueError(
-            "n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart "
-            "hyper-kernels; set "
-            "hyper_kernel='gaussian' or leave them at their defaults."
+            "n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart hyper-kernels; "
+            "set hyper_kernel='gaussian' or leave them at their defaults."
         )
 
 
@@ -506,7 +507,9 @@ def _check_svr(learner: HyperSVR) -> None:
 def _count_parts(learner: HyperRidge | HyperSVR, n_items: int) -> int:
     n_parts = learner.n_parts
     if isinstance(n_parts, str) and n_parts == "auto":
-        return 1 if learner.landmarks is None else auto_parts(n_items)
+        if learner.landmarks is None:
+            return 1
+        return auto_parts(n_items)
     if not (isinstance(n_parts, Integral) and 1 <= n_parts <= n_items):
         raise ValueError(
             f"n_parts must be an integer between 1 and the {n_items} items, or 'auto', not "
@@ -520,18 +523,20 @@ def _count_parts(learner: HyperRidge | HyperSVR, n_items: int) -> int:
 def _count_landmarks(
     learner: HyperRidge | HyperSVR, n_items: int, tensor: bool, n_parts: int
 ) -> tuple[int | None, str]:
-    """How many landmarks, None for all pairs (items), and how they are chosen."""
+    """The number of landmarks, None for all pairs (items), and how they are chosen."""
     if learner.landmarks is None:
         return None, "uniform"
     if isinstance(learner.landmarks, str) and learner.landmarks == "auto":
-        few = n_items <= (_EXACT_ITEMS_TENSOR if tensor else _EXACT_ITEMS) and n_parts == 1
-        return None if few else _DEFAULT_LANDMARKS, "uniform"
+        most = LIMITS.exact_items_tensor if tensor else LIMITS.exact_items
+        if n_items <= most and n_parts == 1:
+            return None, "uniform"
+        return LIMITS.default_landmarks, "uniform"
     landmarks = as_landmarks(learner.landmarks, _METHODS)
     return landmarks.number, landmarks.method
 
 
 def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:
-    """Raise MemoryError, before any work, where the kernel cannot be learned within the memory limit."""
+    """Raise MemoryError, before any work, if the kernel cannot be learned within the memory limit."""
     n = len(X)
     hyper = task.hyper_kernel
     n_centers = task.n_landmarks
@@ -552,7 +557,8 @@ def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:
             34.0 * n_pairs**2, f"The hyper-kernel matrix of {n_pairs} pairs", remedy=remedy
         )
         return
-    n_centers = n_pairs if n_centers is None else n_centers
+    if n_centers is None:
+        n_centers = n_pairs
     remedy = "use fewer landmarks"
     check_memory(48.0 * n_centers**2, f"The system of {n_centers} centers", remedy=remedy)
     if task.epsilon is not None:
@@ -563,7 +569,7 @@ def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:
 class _TwoStage(FittedEstimator):
     """A kernel learned from y, then a kernel machine: what the classifier and the regressor share."""
 
-    _targets: tuple[str, ...]  # the kinds of target that stage 1 may have, the default first
+    _target_kinds: tuple[str, ...]  # the kinds of target that stage 1 may have, the default first
 
     def __init__(
         self,
@@ -625,47 +631,67 @@ class _TwoStage(FittedEstimator):
     def _learn(self, X: ArrayLike, y: ArrayLike) -> None:
         """Check the targets and fit both stages."""
 
-    def _fit_stages(self, X: Any, y: NDArray, moments: tuple[float, float] | None = None) -> None:
-        """Choose both stages on some rows, learn the kernel on at most max_samples, fit the machine on all."""
-        if is_dask(X) and len(X) <= _LARGE:
+    def _fit_stages(self, X: Any, y: NDArray, targets: Labels | Numbers) -> dict[str, Any]:
+        """Choose both stages on a sample, learn the kernel on at most max_samples rows, fit the machine on all.
+
+        Returns the fitted attributes.
+        """
+        if is_dask(X) and len(X) <= LIMITS.large:
             X = X.compute()
         cv = list(self.cv) if np.iterable(self.cv) else self.cv
-        stage = self._make_stage(X, moments, cv)
+        stage = self._make_stage(X, targets, cv)
         learner = self._make_learner(cv, len(X))
         random = check_random_state(self.random_state)
-        few = some_rows(
-            len(X), _TUNE_ROWS if isinstance(stage, LinearStage) else _TUNE_ITEMS, random
-        )
-        task = _regression(clone(learner).set_params(n_parts=1), len(few), learner.target)
+
+        chosen = self._choose_stages(stage, learner, X, y, cv, random)
+        rows = some_rows(len(X), self.max_samples, random)
+        learner = _with_choice(learner, chosen.task, len(rows), len(X))
+        learner.fit(X if len(rows) == len(X) else take_rows(X, rows), y[rows])
+
+        sample = take_rows(X, rows[:: max(1, len(rows) // LIMITS.tune_rows)])
+        kernel = normalized(learner.kernel_, sample)
+        stage.fit(kernel, X, y, chosen.C)
+        _warn_machine(stage.certificate)
+        return {
+            "learner_": learner,
+            "machine_": stage,
+            "C_": stage.C,
+            "kernel_": kernel,
+            "cv_results_": chosen.results,
+            "hyper_kernel_": learner.hyper_kernel_,
+            "certificate_": max(learner.certificate_, stage.certificate),
+        }
+
+    def _choose_stages(
+        self, stage: Stage, learner: HyperRidge | HyperSVR, X: Any, y: NDArray, cv: Any, random
+    ) -> ChosenStages:
+        """Compare settings of both stages on a sample of the rows."""
+        most = LIMITS.tune_rows if isinstance(stage, LinearStage) else LIMITS.tune_items
+        sample = some_rows(len(X), most, random)
+        classify = stage.targets.classify
         folds = [
-            cv_of_rows(one, few, len(X), y, classify=moments is None) for one in (learner.cv, cv)
+            cv_of_rows(splitter, sample, len(X), y, classify=classify)
+            for splitter in (learner.cv, cv)
         ]
-        task, C, results, choice = choose_stages(
+        undivided = clone(learner).set_params(n_parts=1)
+        task = _regression(undivided, len(sample), learner.target)
+        chosen = choose_stages(
             stage,
             task,
             learner.target,
-            take_rows(X, few),
-            y[few],
+            take_rows(X, sample),
+            y[sample],
             folds,
             random,
             learner.random_state,
         )
-        if choice is not None:
-            warn_if_useless(choice.losses, choice.constant, type(self).__name__)
-        rows = some_rows(len(X), self.max_samples, random)
-        learner = _finished(learner, task, len(rows), len(X))
-        learner.fit(X if len(rows) == len(X) else take_rows(X, rows), y[rows])
-        diagonal = take_rows(X, rows[:: max(1, len(rows) // _TUNE_ROWS)])
-        stage.fit(normalized(learner.kernel_, diagonal), X, y, C)
-        _warn_machine(stage.certificate)
-        self._set_fitted(
-            learner_=learner, machine_=stage, C_=stage.C, kernel_=stage.kernel, cv_results_=results
-        )
-        self.hyper_kernel_ = learner.hyper_kernel_
-        self.certificate_ = max(learner.certificate_, stage.certificate)
+        if chosen.comparison is not None:
+            losses = chosen.comparison.losses
+            warn_if_useless(losses, chosen.comparison.constant, type(self).__name__)
+        return chosen
 
     def _make_learner(self, cv: Any, n_items: int) -> HyperRidge | HyperSVR:
-        """A copy of stage 1, or the default one, with the target and the seed that it leaves open."""
+        """A copy of stage 1, or the default one; its target and seed are filled in if they are not set."""
         learner = self.learner
         if learner is None:  # a machine follows: more digits of the kernel would not change it
             learner = HyperRidge("gaussian", n_parts="auto", cv=cv, tol=1e-4)
@@ -675,37 +701,37 @@ class _TwoStage(FittedEstimator):
             )
         learner = clone(learner)
         if learner.target == "auto":
-            learner.target = self._targets[0]
-        check_option("the learner's target", learner.target, self._targets)
+            learner.target = self._target_kinds[0]
+        check_option("the learner's target", learner.target, self._target_kinds)
         if _is_tensor(learner.hyper_kernel):
             raise ValueError(
                 "labels need the Gaussian or Wishart hyper-kernel; the tensor extends similarities."
             )
         if learner.random_state is None:
             learner.random_state = self.random_state
-        _count_parts(learner, n_items)  # stage 1 would speak after the search
+        _count_parts(learner, n_items)  # raises now rather than after the search
         return learner
 
-    def _make_stage(self, X: Any, moments: tuple[float, float] | None, cv: Any) -> Stage:
-        """Stage 2, unfitted; refuses what cannot be, before any work."""
+    def _make_stage(self, X: Any, targets: Labels | Numbers, cv: Any) -> Stage:
+        """Stage 2, unfitted; raises before any work if it cannot be fitted."""
         self._check_parameters()
         machine = self.machine
         n = len(X)
         if machine == "auto":
-            machine = "svm" if n <= _LARGE else "linear"
+            machine = "svm" if n <= LIMITS.large else "linear"
         if machine == "svm" and is_dask(X):
             raise ValueError(
                 "machine='svm' needs all rows in memory; use machine='linear', or X.compute()."
             )
-        judge = KernelStage(getattr(self, "epsilon", 0.0), moments)
+        judge = KernelStage(getattr(self, "epsilon", 0.0), targets)
         stage: Stage = judge
         if machine == "linear":
             size = min(n, 2 * self.n_components)
             remedy = "use fewer components"
             check_memory(16.0 * size**2, f"A sample of {size} rows for the features", remedy=remedy)
-            stage = LinearStage(self.n_components, cv, self.random_state, moments)
+            stage = LinearStage(self.n_components, cv, self.random_state, targets)
         elif machine == "krein":
-            estimator = KreinRidgeClassifier if moments is None else KreinRidge
+            estimator = KreinRidgeClassifier if targets.classify else KreinRidge
             stage = KreinStage(estimator(cv=cv, random_state=self.random_state), judge)
         else:
             remedy = "use machine='linear'"
@@ -737,11 +763,14 @@ class _TwoStage(FittedEstimator):
         )
 
 
-def _finished(learner: HyperRidge | HyperSVR, task: Regression, n_sample: int, n_rows: int) -> Any:
-    """Stage 1 with what was chosen; its parts of all rows become proportionally fewer of a sample."""
-    n_parts = _count_parts(learner, n_sample if learner.n_parts == "auto" else n_rows)
-    if learner.n_parts != "auto":
-        n_parts = -(-n_parts * n_sample // n_rows)
+def _with_choice(
+    learner: HyperRidge | HyperSVR, task: Regression, n_sample: int, n_rows: int
+) -> Any:
+    """Stage 1 with the chosen settings; its parts of all rows become proportionally fewer of a sample."""
+    if learner.n_parts == "auto":
+        n_parts = _count_parts(learner, n_sample)
+    else:
+        n_parts = -(-_count_parts(learner, n_rows) * n_sample // n_rows)
     learner.set_params(hyper_kernel=task.hyper_kernel, n_parts=n_parts)
     if isinstance(learner, HyperRidge):
         return learner.set_params(alpha=task.alpha)
@@ -767,8 +796,8 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
     Parameters
     ----------
     learner : HyperRidge, HyperSVR or None, default=None
-        Stage 1, with all its options. Where its hyper-kernel is a name, its scales and alpha are chosen together with
-        C; the candidates of "gaussian" include ``pair_scale=inf``, the plain Gaussian kernel, which is chosen where
+        Stage 1, with all its options. If its hyper-kernel is a name, its scales and alpha are chosen together with
+        C; the candidates of "gaussian" include ``pair_scale=inf``, the plain Gaussian kernel, which is chosen if
         learning does not help. Its ``n_parts`` are parts of all rows, proportionally fewer of a sample. None:
         ``HyperRidge("gaussian", n_parts="auto")``.
     C : float or None, default=None
@@ -802,7 +831,7 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
     certificate_ : float
         The larger of stage 1's certificate and the relative optimality gap of a linear machine.
     cv_results_ : list of dict
-        Hyper-kernel, alpha and score (right predictions) of the candidates compared with both stages; empty when there
+        Hyper-kernel, alpha and score (right predictions) of the candidates compared with both stages; empty if there
         was one.
 
     See Also
@@ -828,13 +857,13 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
     True
     """
 
-    _targets = ("classes",)
+    _target_kinds = ("classes",)
 
     def _learn(self, X: ArrayLike, y: ArrayLike) -> None:
         X, y = self._training_data(X, y)
         _, classes, _ = check_classes(y, None, None, type(self).__name__)
-        self._fit_stages(X, y)
-        self.classes_ = classes
+        attributes = self._fit_stages(X, y, Labels())
+        self._set_fitted(classes_=classes, **attributes)
 
     @blockwise
     def decision_function(self, X: ArrayLike) -> NDArray:
@@ -899,7 +928,7 @@ class HyperRegressor(RegressorMixin, _TwoStage):
     True
     """
 
-    _targets = ("gaussian", "product")
+    _target_kinds = ("gaussian", "product")
 
     def __init__(
         self,
@@ -927,4 +956,5 @@ class HyperRegressor(RegressorMixin, _TwoStage):
     def _learn(self, X: ArrayLike, y: ArrayLike) -> None:
         X, y = self._training_data(X, y, y_numeric=True)
         y = check_targets(y, type(self).__name__)
-        self._fit_stages(X, y, moments=(float(y.mean()), float(y.std()) or 1.0))
+        targets = Numbers(float(y.mean()), float(y.std()) or 1.0)
+        self._set_fitted(**self._fit_stages(X, y, targets))

@@ -80,7 +80,9 @@ def squared_hinge(
     margin.
     """
     C = np.asarray(C, dtype=float)
-    old = np.zeros((n_features + 1, len(C))) if start is None else start.copy()
+    old = np.zeros((n_features + 1, len(C)))
+    if start is not None:
+        old[:] = start
     new = old.copy()
     done = np.zeros(len(C), dtype=bool)
     value = np.full(len(C), np.inf)

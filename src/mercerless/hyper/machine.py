@@ -1,7 +1,6 @@
 """Stage 2 of the two-stage hyper-kernel estimators: machines with a learned kernel, and the choice of both stages."""
 
 from collections.abc import Callable
-from functools import partial
 from operator import add
 from typing import Any, NamedTuple
 
@@ -32,45 +31,81 @@ from mercerless.hyper.selection import (
     learn_kernel,
     spread_of,
 )
+from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.base import Kernel, Scale
 from mercerless.kernels.hyper import GaussianHyper, HyperKernel
 from mercerless.kernels.learned import HyperExpansion
 from mercerless.lowrank import LandmarkMap, nystroem, select_landmarks
 
-_BLOCK_BYTES = 2**27
-_HELD_ROWS = 2000  # held-out rows that settle a comparison of candidates
-# where candidates are compared, stage 1 has at most this many items and sections
-_TUNE_ITEMS = 2000
-_TUNE_LANDMARKS = 200
-_PART_ITEMS = 500  # items in a part where the number of parts is chosen
-_SMOOTH = 1e-2  # a penalty that leaves the learned kernel near the base kernel; always a candidate
-_FEWEST = 10  # items below which nothing is compared
-_BASE_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+class Labels:
+    """Classes as targets: they have no unit, and a wrong one costs 1."""
+
+    classify = True
+
+    def standardize(self, y: NDArray) -> NDArray:
+        return y
+
+    def restore(self, values: NDArray) -> NDArray:
+        return values
+
+    def losses(self, predicted: NDArray, y: NDArray) -> NDArray:
+        """Losses of shape (n, n_settings) of predictions of that shape."""
+        return np.not_equal(predicted, y[:, None]).astype(float)
+
+    def constant_losses(self, y: NDArray, held_out: NDArray) -> NDArray:
+        """Losses of always predicting the most frequent label of y."""
+        classes, counts = np.unique(y, return_counts=True)
+        return (held_out != classes[counts.argmax()]).astype(float)
+
+
+class Numbers:
+    """Numbers as targets: machines see them standardized, and losses are squared errors in their own unit."""
+
+    classify = False
+
+    def __init__(self, mean: float, std: float):
+        self.mean = mean
+        self.std = std
+
+    def standardize(self, y: NDArray) -> NDArray:
+        return (y - self.mean) / self.std
+
+    def restore(self, values: NDArray) -> NDArray:
+        return values * self.std + self.mean
+
+    def losses(self, predicted: NDArray, y: NDArray) -> NDArray:
+        """Losses of shape (n, n_settings) of standardized predictions of that shape."""
+        return (predicted - self.standardize(y)[:, None]) ** 2 * self.std**2
+
+    def constant_losses(self, y: NDArray, held_out: NDArray) -> NDArray:
+        """Losses of always predicting the mean of y."""
+        return (held_out - y.mean()) ** 2
 
 
 class Stage:
-    """Stage 2: a machine with a given kernel, for labels or for values, which it standardizes by `moments`."""
+    """Stage 2: a machine with a given kernel, for labels or numbers."""
 
     grid: NDArray  # values of the loss weight C to compare
     kernel: Kernel
     C: float | None
-    certificate: float = 0.0  # the relative optimality gap, where the machine does not warn itself
-    # mean and standard deviation of values; None: labels
-    moments: tuple[float, float] | None = None
+    certificate: float = 0.0  # the relative optimality gap, unless the machine warns itself
+    targets: Labels | Numbers = Labels()
     # whether `losses` asks a cheaper machine, so that C has to be chosen by exact ones
     refines = False
+    # whether the machine chooses its loss weight itself, on all rows
+    chooses_C = False
 
     def fit(self, kernel: Kernel, X: Any, y: NDArray, C: float | None) -> "Stage":
-        """Fit the machine; None as C where it chooses that itself."""
+        """Fit the machine; None as C if it chooses that itself."""
         self.kernel = kernel
         self.C = C
-        self._fit(X, self._standard(y))
+        self._fit(X, self.targets.standardize(y))
         return self
 
     def evaluate(self, method: str, X: Any) -> NDArray:
-        """What `predict` or `decision_function` says of new rows."""
-        values = self._evaluate(method, X)
-        return values if self.moments is None else values * self.moments[1] + self.moments[0]
+        """The values of `predict` or `decision_function` for new rows."""
+        return self.targets.restore(self._evaluate(method, X))
 
     def losses(
         self,
@@ -81,22 +116,17 @@ class Stage:
         z: NDArray,
         exact: NDArray | None = None,
     ) -> NDArray:
-        """Wrong labels, or squared errors, of held-out rows Z for the whole grid, of shape (n_held, n_values).
+        """Losses of the held-out rows Z for the whole grid, of shape (n_held_out, n_values).
 
-        The machine may be a cheaper one that ranks kernels alike, unless `exact` names loss weights for itself.
+        The machine may be a cheaper one that ranks kernels alike, unless `exact` lists loss weights for the machine
+        itself.
         """
-        y = self._standard(y)
-        values = (
-            self._values(kernel, X, y, Z)
-            if exact is None
-            else self._exact_values(kernel, X, y, Z, exact)
-        )
-        if self.moments is None:
-            return np.not_equal(values, z[:, None]).astype(float)
-        return (values - self._standard(z)[:, None]) ** 2 * self.moments[1] ** 2
-
-    def _standard(self, y: NDArray) -> NDArray:
-        return y if self.moments is None else (y - self.moments[0]) / self.moments[1]
+        y = self.targets.standardize(y)
+        if exact is None:
+            predicted = self._values(kernel, X, y, Z)
+        else:
+            predicted = self._exact_values(kernel, X, y, Z, exact)
+        return self.targets.losses(predicted, z)
 
     def _fit(self, X: Any, y: NDArray) -> None:
         raise NotImplementedError
@@ -111,52 +141,54 @@ class Stage:
     def _exact_values(
         self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, weights: NDArray
     ) -> NDArray:
-        """The same by the machine itself, where `_values` asks a cheaper one, with these loss weights."""
+        """The same by the machine itself with these loss weights, if `_values` asks a cheaper one."""
         raise NotImplementedError
 
 
 class KernelStage(Stage):
     """A support vector machine on the matrix of the learned kernel, its negative directions flipped.
 
-    libsvm stops anywhere when the kernel is indefinite, often far from a useful machine; the flipped matrix
-    ``K @ projector`` is positive semi-definite and new rows get the same projector. A regression's tube
+    libsvm stops anywhere if the kernel is indefinite, often far from a useful machine; the flipped matrix
+    ``K @ projector`` is positive semi-definite, and new rows get the same projector. A regression's tube
     is ``epsilon`` standard deviations wide on either side.
     """
 
-    def __init__(self, epsilon: float = 0.0, moments: tuple[float, float] | None = None):
+    def __init__(self, epsilon: float = 0.0, targets: Labels | Numbers | None = None):
         self.epsilon = epsilon
-        self.moments = moments
-        self.refines = moments is not None
-        self.grid = np.logspace(-2, 3, 6) if moments is None else np.logspace(-1, 4, 6)
+        self.targets = targets or Labels()
+        if self.targets.classify:
+            self.grid = np.array(LIMITS.matrix_weights_of_labels)
+        else:
+            self.grid = np.array(LIMITS.matrix_weights_of_numbers)
+            self.refines = True
 
     def _fit(self, X: NDArray, y: NDArray) -> None:
         K, self.projector = _flipped(self.kernel, X)
-        self.items, self.model = X, self._machine(self.C).fit(K, y)
+        self.items = X
+        self.model = self._machine(self.C).fit(K, y)
 
     def _evaluate(self, method: str, X: NDArray) -> NDArray:
-        values = [
-            getattr(self.model, method)(
-                _projected(self.kernel(X[rows], self.items), self.projector)
-            )
-            for rows in row_blocks(len(X), 16.0 * len(self.items), _BLOCK_BYTES)
-        ]
+        evaluate = getattr(self.model, method)
+        values = []
+        for rows in row_blocks(len(X), 16.0 * len(self.items), LIMITS.block_bytes):
+            K = _projected(self.kernel(X[rows], self.items), self.projector)
+            values.append(evaluate(K))
         return np.concatenate(values)
 
     def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
-        # of a regression: kernel ridge regression, whose whole path costs one eigendecomposition
-        if self.moments is None:
+        if self.targets.classify:
             return self._exact_values(kernel, X, y, Z, self.grid)
+        # kernel ridge regression, whose whole path costs one eigendecomposition
         s, V = eigh(kernel(X))
         mean = y.mean()
-        path = (V * np.where(s < 0, -1.0, 1.0)) @ (
-            (V.T @ (y - mean))[:, None] / (np.abs(s)[:, None] + 1 / self.grid)
-        )
-        return kernel(Z, X) @ path + mean
+        signed = V * np.where(s < 0, -1.0, 1.0)
+        shrunk = (V.T @ (y - mean))[:, None] / (np.abs(s)[:, None] + 1 / self.grid)
+        return kernel(Z, X) @ (signed @ shrunk) + mean
 
     def _exact_values(
         self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, weights: NDArray
     ) -> NDArray:
-        if self.moments is None and np.all(y == y[0]):
+        if self.targets.classify and np.all(y == y[0]):
             return np.full((len(Z), len(weights)), y[0])
         K, projector = _flipped(kernel, X)
         K_new = _projected(kernel(Z, X), projector)
@@ -164,150 +196,196 @@ class KernelStage(Stage):
 
     def _machine(self, C: float | None) -> SVC | SVR:
         options = {"kernel": "precomputed", "C": C, "cache_size": 500}
-        return (
-            SVC(break_ties=True, **options)
-            if self.moments is None
-            else SVR(epsilon=self.epsilon, **options)
-        )
+        if self.targets.classify:
+            return SVC(break_ties=True, **options)
+        return SVR(epsilon=self.epsilon, **options)
 
 
 def _flipped(kernel: Kernel, X: NDArray) -> tuple[NDArray, NDArray | None]:
-    """The matrix with its negative eigenvalues flipped and the projector that does it; None when there are none."""
+    """The matrix with its negative eigenvalues flipped, and the projector that flips them; None if there are none."""
     K = kernel(X)
     if kernel.definite is True:
         return K, None
     stable = stabilize(K)
-    return (stable.kernel, stable.projector) if stable.n_negative else (K, None)
+    if stable.n_negative == 0:
+        return K, None
+    return stable.kernel, stable.projector
 
 
 def _projected(K: NDArray, projector: NDArray | None) -> NDArray:
-    return K if projector is None else K @ projector
+    if projector is None:
+        return K
+    return K @ projector
+
+
+class FeatureRows:
+    """Low-rank features of all rows: kept if they fit into memory, else computed again in every pass over the rows.
+
+    X may be a memory map or a Dask array.
+    """
+
+    def __init__(self, features: LandmarkMap, X: Any):
+        self.features = features
+        self.n_features = features.weights.shape[1]
+        # bytes for a block of rows: one for similarities, one for features, one for those in the margin
+        self.block = min(LIMITS.block_bytes, memory_budget() // 4)
+        self.rows = X
+        needed = 8.0 * len(X) * self.n_features + 4 * self.block
+        self.are_kept = needed <= memory_budget() and self.n_features > 0
+        if self.are_kept:
+            Z = map_rows(
+                features.__call__,
+                X,
+                2 * features.bytes_per_row,
+                n_columns=self.n_features,
+                budget=self.block,
+            )
+            self.rows = Z.persist() if is_dask(Z) else Z
+
+    def hinge_sums(self, signs: NDArray, old: NDArray, new: NDArray) -> list[HingeSums]:
+        """`linear.hinge_sums` over all rows."""
+        return self._reduce(_HingePass(self._features_of_rows, old, new), _add_all, signs)
+
+    def moment_sums(self, y: NDArray, fold_of: NDArray) -> NDArray:
+        """`linear.moment_sums` over all rows."""
+        n_folds = fold_of.max() + 1
+        return self._reduce(_MomentPass(self._features_of_rows, n_folds), add, y, fold_of)
+
+    @property
+    def _features_of_rows(self) -> LandmarkMap | None:
+        return None if self.are_kept else self.features
+
+    def _reduce(self, function: Callable, combine: Callable, *arrays: NDArray) -> Any:
+        bytes_per_row = 2 * self.features.bytes_per_row
+        return reduce_rows(function, combine, (self.rows, *arrays), bytes_per_row, self.block)
+
+
+class _HingePass:
+    """What a pass of Newton's method computes from one block of rows; workers of a cluster get a copy."""
+
+    def __init__(self, features: LandmarkMap | None, old: NDArray, new: NDArray):
+        self.features = features  # None: the rows are features already
+        self.old = old
+        self.new = new
+
+    def __call__(self, rows: NDArray, signs: NDArray) -> list[HingeSums]:
+        if self.features is not None:
+            rows = self.features(rows)
+        return hinge_sums(rows, signs, self.old, self.new)
+
+
+class _MomentPass:
+    """The moments of one block of rows by fold; workers of a cluster get a copy."""
+
+    def __init__(self, features: LandmarkMap | None, n_folds: int):
+        self.features = features  # None: the rows are features already
+        self.n_folds = n_folds
+
+    def __call__(self, rows: NDArray, y: NDArray, fold_of: NDArray) -> NDArray:
+        if self.features is not None:
+            rows = self.features(rows)
+        return moment_sums(rows, y, fold_of, self.n_folds)
+
+
+def _add_all(first: list[HingeSums], second: list[HingeSums]) -> list[HingeSums]:
+    return [a + b for a, b in zip(first, second)]
 
 
 class LinearStage(Stage):
     """A linear machine on low-rank features of the learned kernel, from passes over blocks of rows.
 
-    Classification has the squared hinge loss (one class against the rest), regression the squared loss. X may be a
-    memory map or a Dask array; features are kept where they fit into memory, else computed again in every pass.
+    Classification has the squared hinge loss (one class against the rest), regression the squared loss; the regression
+    chooses C by cross-validation on all rows.
     """
 
     def __init__(
-        self,
-        n_components: int,
-        cv: Any,
-        random_state: Any,
-        moments: tuple[float, float] | None = None,
+        self, n_components: int, cv: Any, random_state: Any, targets: Labels | Numbers | None = None
     ):
         self.n_components = n_components
         self.cv = cv
         self.random_state = random_state
-        self.moments = moments
-        self.grid = np.logspace(-1, 3, 5) if moments is None else np.logspace(-3, 6, 10)
+        self.targets = targets or Labels()
+        if self.targets.classify:
+            self.grid = np.array(LIMITS.feature_weights_of_labels)
+        else:
+            self.grid = np.array(LIMITS.feature_weights_of_numbers)
+            self.chooses_C = True
 
     def _fit(self, X: Any, y: NDArray) -> None:
         random = check_random_state(self.random_state)
         features = self._features(self.kernel, X, self.n_components, random)
-        rows, of_rows = self._rows(features, X)
-
-        def over_rows(function: Callable, combine: Callable, arrays: tuple) -> Any:
-            on_features = partial(_on_features, of_rows, function)
-            return reduce_rows(
-                on_features, combine, arrays, 2 * features.bytes_per_row, self._block
-            )
-
-        if self.moments is None:
-            self.classes, signs = _signs(y)
-
-            def run(old: NDArray, new: NDArray) -> list[HingeSums]:
-                return over_rows(partial(hinge_sums, old=old, new=new), _add_all, (rows, signs))
-
-            solution = squared_hinge(
-                run, features.weights.shape[1], np.full(signs.shape[1], self.C)
-            )
+        rows = FeatureRows(features, X)
+        if self.targets.classify:
+            solution = self._fit_hinge(rows, y)
         else:
-            solution, self.C = self._ridge(X, y, rows, over_rows, random)
+            solution = self._fit_ridge(rows, X, y, random)
         self.certificate = solution.certificate
         self.intercept = solution.intercept
         self.decision = features._replace(weights=features.weights @ solution.coef)
 
-    def _ridge(
-        self, X: Any, y: NDArray, rows: Any, over_rows: Callable, random
-    ) -> tuple[LinearSolution, float]:
-        """The regression, with C by cross-validation on all rows where it is not given."""
-        fold_of = np.zeros(len(y), dtype=int)
+    def _fit_hinge(self, rows: FeatureRows, y: NDArray) -> LinearSolution:
+        self.classes, signs = _signs(y)
+
+        def sums(old: NDArray, new: NDArray) -> list[HingeSums]:
+            return rows.hinge_sums(signs, old, new)
+
+        return squared_hinge(sums, rows.n_features, np.full(signs.shape[1], self.C))
+
+    def _fit_ridge(self, rows: FeatureRows, X: Any, y: NDArray, random) -> LinearSolution:
+        """The regression, with C by cross-validation on all rows unless it is given."""
         if self.C is None:
+            weights = self.grid
             fold_of = fold_numbers(self.cv, X, random_state=random)
-        moments = over_rows(
-            partial(moment_sums, n_folds=fold_of.max() + 1), add, (rows, y, fold_of)
-        )
-        choice = ridge_choice(moments, self.grid if self.C is None else np.array([self.C]))
-        return choice.solution, choice.C
+        else:
+            weights = np.array([self.C])
+            fold_of = np.zeros(len(y), dtype=int)
+        choice = ridge_choice(rows.moment_sums(y, fold_of), weights)
+        self.C = choice.C
+        return choice.solution
 
     def _evaluate(self, method: str, X: Any) -> NDArray:
         values = self.decision.transform(X) + self.intercept
-        values = values[:, 0] if values.shape[1] == 1 else values
-        return (
-            _labels(values, self.classes)
-            if self.moments is None and method == "predict"
-            else values
-        )
+        if values.shape[1] == 1:
+            values = values[:, 0]
+        if self.targets.classify and method == "predict":
+            return _labels(values, self.classes)
+        return values
 
     def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
-        # fewer features tell the same candidates apart
-        features = self._features(
-            kernel, X, min(self.n_components, 400), check_random_state(self.random_state)
-        )
+        n_components = min(self.n_components, LIMITS.compared_components)
+        random = check_random_state(self.random_state)
+        features = self._features(kernel, X, n_components, random)
         F = features(X)
         F_new = features(Z)
-        if self.moments is not None:
-            path = ridge_path_of_moments(
-                moment_sums(F, y, np.zeros(len(y), dtype=int), 1)[0], self.grid
-            )
-            return F_new @ path[:-1] + path[-1]
+        if self.targets.classify:
+            return self._hinge_values(F, y, F_new)
+        moments = moment_sums(F, y, np.zeros(len(y), dtype=int), 1)[0]
+        path = ridge_path_of_moments(moments, self.grid)
+        return F_new @ path[:-1] + path[-1]
+
+    def _hinge_values(self, F: NDArray, y: NDArray, F_new: NDArray) -> NDArray:
+        """Predicted labels for every loss weight of the grid, each machine started at the one before."""
         classes, signs = _signs(y)
+
+        def sums(old: NDArray, new: NDArray) -> list[HingeSums]:
+            return hinge_sums(F, signs, old, new)
+
         columns = []
-        start = None
+        start = np.zeros((F.shape[1] + 1, signs.shape[1]))
         for C in self.grid:
-            run = partial(hinge_sums, F, signs)
-            solution = squared_hinge(
-                run, F.shape[1], np.full(signs.shape[1], C), start=start, tol=1e-6
-            )
+            weights = np.full(signs.shape[1], C)
+            solution = squared_hinge(sums, F.shape[1], weights, start=start, tol=1e-6)
             values = F_new @ solution.coef + solution.intercept
-            columns.append(_labels(values[:, 0] if values.shape[1] == 1 else values, classes))
+            if values.shape[1] == 1:
+                values = values[:, 0]
+            columns.append(_labels(values, classes))
             start = np.vstack([solution.coef, solution.intercept])
         return np.column_stack(columns)
 
-    @property
-    def _block(self) -> int:
-        """Bytes that a block of rows may need: one for similarities, one for features, one for those in the margin."""
-        return min(_BLOCK_BYTES, memory_budget() // 4)
-
     def _features(self, kernel: Kernel, X: Any, n_components: int, random) -> LandmarkMap:
         landmarks = select_landmarks(kernel, X, min(n_components, len(X)), random_state=random)
-        return nystroem(kernel, X, landmarks, oversampling=2.0, random_state=random).feature_map(
-            kernel, X
-        )
-
-    def _rows(self, features: LandmarkMap, X: Any) -> tuple[Any, Callable | None]:
-        """What passes go over, and how its rows become features (None: they are features)."""
-        rank = features.weights.shape[1]
-        # the features, and the blocks of a pass with their rows inside the margin
-        if 8.0 * len(X) * rank + 4 * self._block > memory_budget() or rank == 0:
-            return X, features.__call__
-        Z = map_rows(
-            features.__call__, X, 2 * features.bytes_per_row, n_columns=rank, budget=self._block
-        )
-        return (Z.persist() if is_dask(Z) else Z), None
-
-
-def _on_features(
-    of_rows: Callable | None, function: Callable, rows: NDArray, *others: NDArray
-) -> Any:
-    return function(rows if of_rows is None else of_rows(rows), *others)
-
-
-def _add_all(first: list[HingeSums], second: list[HingeSums]) -> list[HingeSums]:
-    return [a + b for a, b in zip(first, second)]
+        low_rank = nystroem(kernel, X, landmarks, oversampling=2.0, random_state=random)
+        return low_rank.feature_map(kernel, X)
 
 
 def _signs(y: NDArray) -> tuple[NDArray, NDArray]:
@@ -318,13 +396,11 @@ def _signs(y: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def _labels(values: NDArray, classes: NDArray) -> NDArray:
-    if values.ndim == 1:
-        return (
-            classes[(values > 0).astype(int)]
-            if len(classes) == 2
-            else np.full(len(values), classes[0])
-        )
-    return classes[values.argmax(axis=1)]
+    if values.ndim == 2:
+        return classes[values.argmax(axis=1)]
+    if len(classes) == 2:
+        return classes[(values > 0).astype(int)]
+    return np.full(len(values), classes[0])
 
 
 class KreinStage(Stage):
@@ -334,7 +410,7 @@ class KreinStage(Stage):
         self.estimator = estimator
         self.judge = judge
         self.grid = judge.grid
-        self.moments = judge.moments
+        self.targets = judge.targets
 
     def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
         self.judge.grid = self.grid
@@ -353,8 +429,8 @@ class StageChoice(NamedTuple):
     candidate: int
     C: float
     totals: NDArray  # (n_candidates, n_values): losses of all held-out rows
-    losses: NDArray  # (n_held,) of what was chosen
-    constant: NDArray  # (n_held,) of the training rows' mean or most frequent label
+    losses: NDArray  # (n_held_out,) of what was chosen
+    constant: NDArray  # (n_held_out,) of the training rows' mean or most frequent label
 
 
 def compare_stages(
@@ -368,19 +444,22 @@ def compare_stages(
 ) -> StageChoice:
     """Compare candidates of stage 1 by the machine of stage 2, with the kernel learned anew in every fold.
 
-    ``learn(candidate, rows)`` gives the kernel that these rows teach. A classifier prefers one of the first `n_base`
-    kernels, which learned nothing, unless a learned one has fewer errors by more than about a standard deviation.
+    ``learn(candidate, rows)`` returns the kernel learned from these rows. A classifier prefers one of the first
+    `n_base` kernels, which learned nothing, unless a learned one has fewer errors by more than about a standard
+    deviation.
     """
 
-    def losses_of(kernel: Kernel, train: NDArray, held: NDArray, **options: NDArray) -> NDArray:
-        return stage.losses(kernel, X[train], y[train], X[held], y[held], **options)
+    def losses_of(kernel: Kernel, split: Split, **options: NDArray) -> NDArray:
+        train, test = split
+        return stage.losses(kernel, X[train], y[train], X[test], y[test], **options)
 
-    losses = np.hstack(
-        [[losses_of(learn(i, split[0]), *split) for i in range(n_candidates)] for split in splits]
-    )
+    by_split = [
+        [losses_of(learn(i, split[0]), split) for i in range(n_candidates)] for split in splits
+    ]
+    losses = np.hstack(by_split)  # (n_candidates, n_held_out, n_values)
     totals = losses.sum(axis=1)
     eligible = totals
-    if stage.moments is None and n_base:
+    if stage.targets.classify and n_base:
         least = totals[:n_base].min()
         # counts are noisy, and the best of many learned kernels is lucky
         if least - totals.min() <= np.sqrt(least):
@@ -390,19 +469,22 @@ def compare_stages(
     if stage.refines and len(stage.grid) > 1:  # C of the chosen kernel, by the machine itself
         kernels = [learn(i, train) for train, _ in splits]
 
-        def exactly(k: int) -> NDArray:
-            return np.vstack(
-                [losses_of(K, *split, exact=stage.grid[[k]]) for K, split in zip(kernels, splits)]
-            )[:, 0]
+        def exact_losses(k: int) -> NDArray:
+            weights = stage.grid[[k]]
+            blocks = [
+                losses_of(kernel, split, exact=weights) for kernel, split in zip(kernels, splits)
+            ]
+            return np.vstack(blocks)[:, 0]
 
-        k, chosen = _walk_down(exactly, k, len(stage.grid))
-    return StageChoice(
-        i, float(stage.grid[k]), totals, chosen, _constant_losses(y, splits, stage.moments)
+        k, chosen = _walk_down(exact_losses, k, len(stage.grid))
+    constant = np.concatenate(
+        [stage.targets.constant_losses(y[train], y[test]) for train, test in splits]
     )
+    return StageChoice(i, float(stage.grid[k]), totals, chosen, constant)
 
 
 def _walk_down(losses_of: Callable[[int], NDArray], start: int, n: int) -> tuple[int, NDArray]:
-    """From a loss weight to lower ones, or where these lose to higher ones, as long as the sum of losses falls.
+    """From a loss weight to lower ones, or if these lose to higher ones, as long as the sum of losses falls.
 
     Machines with large weights are slow, and the cheaper machine is seldom wrong by more than one step.
     """
@@ -420,18 +502,13 @@ def _walk_down(losses_of: Callable[[int], NDArray], start: int, n: int) -> tuple
     return best, losses
 
 
-def _constant_losses(
-    y: NDArray, splits: list[Split], moments: tuple[float, float] | None
-) -> NDArray:
-    """The losses of held-out rows where the training rows' mean, or most frequent label, is all that is known."""
-    losses = []
-    for train, held in splits:
-        if moments is None:
-            classes, counts = np.unique(y[train], return_counts=True)
-            losses.append((y[held] != classes[counts.argmax()]).astype(float))
-        else:
-            losses.append((y[held] - y[train].mean()) ** 2)
-    return np.concatenate(losses)
+class ChosenStages(NamedTuple):
+    """The settings of both stages, and what the comparison showed."""
+
+    task: Regression  # stage 1 with its hyper-kernel and penalty
+    C: float | None  # stage 2's loss weight; None if the machine chooses it itself
+    results: list[dict]  # scores of all candidates
+    comparison: StageChoice | None  # None if nothing was compared
 
 
 def choose_stages(
@@ -443,43 +520,56 @@ def choose_stages(
     folds: list,
     random,
     random_state: Any,
-) -> tuple[Regression, float | None, list[dict], StageChoice | None]:
-    """Stage 1 with its hyper-kernel and penalty, stage 2's loss weight, the scores of all candidates, the comparison.
+) -> ChosenStages:
+    """Choose stage 1's hyper-kernel and penalty and stage 2's loss weight by cross-validation over both.
 
     ``kind`` is that of the `PairTarget`; ``folds`` are the ``cv`` of stage 1 and of both; ``random_state`` draws the
-    centers of every kernel that is compared. A regression on features gets None as its loss weight: it will choose.
+    centers of every kernel that is compared.
     """
     items = X.astype(float, copy=False)
-    target = encode_target(y, len(X), kind)[0]
-    chosen, results, _ = choose_regression(task, items, target, folds[0], random)
-    candidates, n_base = _candidates(task, chosen, results, X)
-    if len(X) < _FEWEST or len(candidates) * len(stage.grid) == 1:
-        return candidates[0], float(stage.grid[0]) if len(stage.grid) == 1 else 1.0, [], None
-    n_landmarks = (
-        _TUNE_LANDMARKS if task.n_landmarks is None else min(task.n_landmarks, _TUNE_LANDMARKS)
-    )
+    target = encode_target(y, len(X), kind).target
+    choice = choose_regression(task, items, target, folds[0], random)
+    candidates, n_base = _candidates(task, choice.task, choice.results, X)
+    if len(X) < LIMITS.fewest_items or len(candidates) * len(stage.grid) == 1:
+        given_C = float(stage.grid[0]) if len(stage.grid) == 1 else 1.0
+        return ChosenStages(candidates[0], given_C, [], None)
+    small = [_reduced(candidate) for candidate in candidates]
 
     def learn(index: int, rows: NDArray) -> Kernel:
-        rows = rows[some_rows(len(rows), _TUNE_ITEMS, 0)]
-        small = candidates[index]._replace(n_landmarks=n_landmarks, n_parts=auto_parts(len(rows)))
-        if small.epsilon is not None:  # the squared loss ranks candidates alike and is far faster
-            small = small._replace(epsilon=None, tol=1e-4, max_iter=300)
-        pairs = encode_target(y[rows], len(rows), kind)[0]
-        return normalized(
-            learn_kernel(small, items[rows], pairs, check_random_state(random_state))[0], X[rows]
-        )
+        """The kernel that this candidate learns from these rows, or from a sample of them."""
+        rows = rows[some_rows(len(rows), LIMITS.compared_items, 0)]
+        candidate = small[index]._replace(n_parts=auto_parts(len(rows)))
+        pairs = encode_target(y[rows], len(rows), kind).target
+        kernel, _ = learn_kernel(candidate, items[rows], pairs, check_random_state(random_state))
+        return normalized(kernel, X[rows])
 
-    splits = first_until(
-        make_folds(folds[1], X, y, classify=stage.moments is None, random_state=random), _HELD_ROWS
-    )
-    choice = compare_stages(stage, learn, len(candidates), X, y, splits, n_base)
-    perfect = len(choice.losses) if stage.moments is None else 0.0
+    all_splits = make_folds(folds[1], X, y, classify=stage.targets.classify, random_state=random)
+    splits = first_until(all_splits, LIMITS.held_out_rows)
+    comparison = compare_stages(stage, learn, len(candidates), X, y, splits, n_base)
+    perfect = len(comparison.losses) if stage.targets.classify else 0.0
     results = [
-        {"hyper_kernel": one.hyper_kernel, "alpha": one.alpha, "score": float(perfect - total)}
-        for one, total in zip(candidates, choice.totals.min(axis=1))
+        {
+            "hyper_kernel": candidate.hyper_kernel,
+            "alpha": candidate.alpha,
+            "score": float(perfect - total),
+        }
+        for candidate, total in zip(candidates, comparison.totals.min(axis=1))
     ]
-    free = isinstance(stage, LinearStage) and stage.moments is not None and len(stage.grid) > 1
-    return candidates[choice.candidate], None if free else choice.C, results, choice
+    C: float | None = comparison.C
+    if stage.chooses_C and len(stage.grid) > 1:
+        C = None
+    return ChosenStages(candidates[comparison.candidate], C, results, comparison)
+
+
+def _reduced(candidate: Regression) -> Regression:
+    """The candidate with few landmarks and the squared loss, which ranks candidates alike and is far faster."""
+    n_landmarks = LIMITS.compared_landmarks
+    if candidate.n_landmarks is not None:
+        n_landmarks = min(candidate.n_landmarks, n_landmarks)
+    candidate = candidate._replace(n_landmarks=n_landmarks)
+    if candidate.epsilon is not None:
+        candidate = candidate._replace(epsilon=None, tol=1e-4, max_iter=300)
+    return candidate
 
 
 def _candidates(
@@ -490,27 +580,27 @@ def _candidates(
     And how many of them are base kernels, which learn nothing.
     """
     by_scale = {_scale_of(chosen.hyper_kernel): chosen}
-    # a machine needs no kernel fitted closer than that, and iterative solvers slow down
-    rows = [row for row in results if row["alpha"] >= 1e-7]
+    rows = [row for row in results if row["alpha"] >= LIMITS.closest_alpha]
     for row in sorted(rows, key=lambda row: row["error"]):
-        one = chosen._replace(hyper_kernel=row["hyper_kernel"], alpha=row["alpha"])
-        by_scale.setdefault(_scale_of(one.hyper_kernel), one)
+        setting = chosen._replace(hyper_kernel=row["hyper_kernel"], alpha=row["alpha"])
+        by_scale.setdefault(_scale_of(setting.hyper_kernel), setting)
     learned = list(by_scale.values())[:4]
-    base = []
     if task.alpha is None:
+        smooth = LIMITS.smooth_alpha
         learned += [
-            one._replace(alpha=_SMOOTH)
-            for one in learned
-            if one.alpha is not None and one.alpha < _SMOOTH
+            setting._replace(alpha=smooth)
+            for setting in learned
+            if setting.alpha is not None and setting.alpha < smooth
         ]
-    if isinstance(task.hyper_kernel, str) and task.hyper_kernel == "gaussian" and len(X) >= _FEWEST:
-        scales = [spread_of(X) * a for a in _BASE_SCALES]
-        base = [
-            chosen._replace(hyper_kernel=GaussianHyper(scale, np.inf), alpha=1e-6)
-            for scale in scales
-        ]
+    base = []
+    is_named_gaussian = isinstance(task.hyper_kernel, str) and task.hyper_kernel == "gaussian"
+    if is_named_gaussian and len(X) >= LIMITS.fewest_items:
+        for factor in LIMITS.base_scales:
+            constant = GaussianHyper(spread_of(X) * factor, np.inf)
+            base.append(chosen._replace(hyper_kernel=constant, alpha=1e-6))
     candidates = base + learned
-    return candidates, sum(getattr(one.hyper_kernel, "constant", False) for one in candidates)
+    n_base = sum(getattr(setting.hyper_kernel, "constant", False) for setting in candidates)
+    return candidates, n_base
 
 
 def _scale_of(hyper: HyperKernel) -> bytes:
@@ -528,5 +618,7 @@ def normalized(kernel: HyperExpansion, X: NDArray) -> Kernel:
 
 
 def auto_parts(n_items: int) -> int:
-    """Parts of about 500 items where there are more than 1000."""
-    return -(-n_items // _PART_ITEMS) if n_items > 2 * _PART_ITEMS else 1
+    """The number of parts of about 500 items, 1 up to 1000 items."""
+    if n_items <= 2 * LIMITS.part_items:
+        return 1
+    return -(-n_items // LIMITS.part_items)

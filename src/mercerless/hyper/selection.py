@@ -43,6 +43,7 @@ from mercerless.hyper.tensor import (
     landmark_basis,
     tensor_ridge_missing,
 )
+from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.base import Kernel
 from mercerless.kernels.hyper import (
     GaussianHyper,
@@ -58,19 +59,6 @@ from mercerless.kernels.stationary import Gaussian
 from mercerless.lowrank import select_landmarks
 
 TARGETS = ("auto", "classes", "product", "gaussian", "similarity")
-ALPHAS = np.logspace(-9, 0, 10)
-SVR_ALPHAS = np.logspace(-6, -1, 6)
-TENSOR_ALPHAS = np.array([0.0, 1e-4, 1e-3, 1e-2, 1e-1])
-TENSOR_NOISES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-# parameters are chosen on at most this many items and centers
-SEARCH_ITEMS = 300
-SEARCH_CENTERS = 150
-SEARCH_ITEMS_TENSOR = 500
-SEARCH_ITEMS_SVR = 75
-SEARCH_FEATURES = 30  # trends of single features cost two matrices each
-_KEPT_ITEMS = 1000  # items whose closeness to each other is kept in memory: 8 MB
-# multiplications of the normal equations above which conjugate gradients are used
-_DIRECT_WORK = 2e9
 
 
 @dataclass(frozen=True)
@@ -93,19 +81,28 @@ class PairTarget:
         right = self.values[columns]
         if self.kind == "classes":
             return np.where(left == right, 1.0, -1.0 / max(1, self.n_classes - 1))
-        return left * right if self.kind == "product" else np.exp(-0.5 * (left - right) ** 2)
+        if self.kind == "product":
+            return left * right
+        return np.exp(-0.5 * (left - right) ** 2)
 
     def take(self, index: NDArray) -> "PairTarget":
-        """The target of some of the items."""
-        values = (
-            self.values[np.ix_(index, index)] if self.kind == "similarity" else self.values[index]
-        )
-        return replace(self, values=values)
+        """The target of a subset of the items."""
+        if self.kind == "similarity":
+            return replace(self, values=self.values[np.ix_(index, index)])
+        return replace(self, values=self.values[index])
 
     @property
     def missing(self) -> bool:
-        """Whether some entries are unknown."""
+        """Whether any entry is unknown."""
         return self.kind == "similarity" and bool(np.isnan(self.values).any())
+
+
+class EncodedTarget(NamedTuple):
+    """A target on pairs, and the classes or moments that encode it."""
+
+    target: PairTarget
+    classes: NDArray | None  # of labels
+    moments: tuple[float, float] | None  # mean and standard deviation of values
 
 
 def encode_target(
@@ -114,44 +111,44 @@ def encode_target(
     kind: str,
     classes: NDArray | None = None,
     moments: tuple[float, float] | None = None,
-) -> tuple[PairTarget, NDArray | None, tuple | None]:
-    """Turn labels, values or a similarity matrix into a `PairTarget`, with the classes or moments that encode it."""
+) -> EncodedTarget:
+    """Turn labels, values or a similarity matrix into a `PairTarget`, by given classes or moments if any."""
     if y is None:
         raise ValueError(
             "this estimator requires y to be passed, but the target y is None: pass labels, values "
-            "or a similarity "
-            "matrix."
+            "or a similarity matrix."
         )
     check_option("target", kind, TARGETS)
     array = np.asarray(y)
     if kind == "auto":
-        if array.ndim == 2 and array.shape[1] > 1:
-            kind = "similarity"
-        else:
-            kind = (
-                "product"
-                if type_of_target(array, input_name="y").startswith("continuous")
-                else "classes"
-            )
+        kind = _kind_of_target(array)
     if kind == "similarity":
-        return PairTarget(kind, check_similarity(array, n_items)), None, None
+        return EncodedTarget(PairTarget(kind, check_similarity(array, n_items)), None, None)
     if array.ndim != 1 or len(array) != n_items:
         raise ValueError(
             f"y has shape {array.shape} but X has {n_items} rows; pass one label or value per row."
         )
     if kind == "classes":
-        known = np.unique(array) if classes is None else classes
-        codes = np.searchsorted(known, array)
-        if classes is not None and not np.array_equal(
-            known[np.minimum(codes, len(known) - 1)], array
-        ):
+        if classes is None:
+            classes = np.unique(array)
+        codes = np.searchsorted(classes, array)
+        if not np.array_equal(classes[np.minimum(codes, len(classes) - 1)], array):
             raise ValueError(
                 "y has classes that were not seen in fit; score only data of the same classes."
             )
-        return PairTarget(kind, codes, len(known)), known, None
+        return EncodedTarget(PairTarget(kind, codes, len(classes)), classes, None)
     values = array.astype(float)
     mean, spread = moments or (float(values.mean()), float(values.std()))
-    return PairTarget(kind, (values - mean) / (spread or 1.0)), None, (mean, spread)
+    target = PairTarget(kind, (values - mean) / (spread or 1.0))
+    return EncodedTarget(target, None, (mean, spread))
+
+
+def _kind_of_target(array: NDArray) -> str:
+    if array.ndim == 2 and array.shape[1] > 1:
+        return "similarity"
+    if type_of_target(array, input_name="y").startswith("continuous"):
+        return "product"
+    return "classes"
 
 
 def check_similarity(S: Any, n_items: int) -> NDArray:
@@ -159,8 +156,7 @@ def check_similarity(S: Any, n_items: int) -> NDArray:
     S = check_square(S, "y", allow_nan=True).astype(float)
     if len(S) != n_items:
         raise ValueError(
-            f"y holds similarities of {len(S)} items but X has {n_items} rows; they must be the "
-            "same items."
+            f"y has similarities of {len(S)} items but X has {n_items} rows; pass the same items."
         )
     known = ~np.isnan(S)
     if not known.any():
@@ -170,8 +166,7 @@ def check_similarity(S: Any, n_items: int) -> NDArray:
         known = ~np.isnan(S)
     if relative_asymmetry(np.where(known, S, 0.0)) > 1e-8:
         raise ValueError(
-            "y is not symmetric; a learned kernel is: average both directions with (y + y.T) / 2 "
-            "first."
+            "y is not symmetric, as a learned kernel is; average both directions with (y + y.T) / 2."
         )
     return (S + S.T) / 2
 
@@ -179,14 +174,11 @@ def check_similarity(S: Any, n_items: int) -> NDArray:
 def make_design(hyper: HyperKernel, X: NDArray, centers: NDArray) -> Design:
     """The map from coefficients to kernel values at pairs of rows of X."""
     if isinstance(hyper, GaussianHyper):
-        if len(X) <= _KEPT_ITEMS:  # every iteration needs it again
-            decay = hyper.decay(X)
-            return SeparableDesign(
-                lambda rows, columns: decay[rows][:, columns], hyper.features(X, centers)
-            )
-        return SeparableDesign(
-            lambda rows, columns: hyper.decay(X[rows], X[columns]), hyper.features(X, centers)
-        )
+        features = hyper.features(X, centers)
+        if len(X) > LIMITS.kept_items:
+            return SeparableDesign(lambda rows, columns: hyper.decay(X[rows], X[columns]), features)
+        decay = hyper.decay(X)  # kept, since every iteration needs it again
+        return SeparableDesign(lambda rows, columns: decay[rows][:, columns], features)
     return BlockDesign(
         lambda rows, columns: hyper.blocks(X[rows], X[columns], centers), (len(X), len(centers))
     )
@@ -205,14 +197,12 @@ def choose_centers(hyper: HyperKernel, X: NDArray, n_centers: int, method: str, 
     candidates = random_pairs(X, 10 * n_centers, random)
     middle = candidates.mean(axis=1)
     n_centers = min(n_centers, len(np.unique(middle, axis=0)))
-    means = MiniBatchKMeans(
-        n_centers, n_init=1, batch_size=max(1024, 2 * n_centers), random_state=random
-    ).fit(middle)
+    batch_size = max(1024, 2 * n_centers)
+    clusters = MiniBatchKMeans(n_centers, n_init=1, batch_size=batch_size, random_state=random)
+    means = clusters.fit(middle).cluster_centers_
     if isinstance(hyper, GaussianHyper):
-        return means.cluster_centers_
-    nearest = np.unique(
-        [np.argmin(((middle - c) ** 2).sum(axis=1)) for c in means.cluster_centers_]
-    )
+        return means
+    nearest = np.unique([np.argmin(((middle - mean) ** 2).sum(axis=1)) for mean in means])
     return hyper.centers_of(candidates[nearest])
 
 
@@ -234,7 +224,7 @@ def leverage_sample(K: NDArray, size: int, random_state) -> NDArray:
 
 
 class Regression(NamedTuple):
-    """How a kernel is learned; a name as the hyper-kernel and None as alpha or C are left to `choose_regression`."""
+    """How a kernel is learned; `choose_regression` replaces the name of a hyper-kernel and fills in alpha or C."""
 
     hyper_kernel: Any
     alpha: float | None = None
@@ -252,7 +242,7 @@ class Regression(NamedTuple):
     n_jobs: int | None = None
 
     def loss_weight(self, n_items: float) -> float:
-        """C for a part of so many items: the one given, or that which weighs errors as the squared loss at alpha."""
+        """C for a part of this many items: as given, or such that errors weigh as in the squared loss with alpha."""
         if self.C is not None:
             return float(self.C)
         assert self.alpha is not None
@@ -262,15 +252,16 @@ class Regression(NamedTuple):
 def learn_kernel(
     task: Regression, X: Any, target: PairTarget, random, report: Report | None = None
 ) -> tuple[Kernel, HyperSolution | TensorSolution]:
-    """The kernel that the target teaches, and the solution of the worst part. X need only give rows by index."""
+    """Learn the kernel from the target; also return the solution of the worst part. X may be lazy, rows by index."""
     hyper = task.hyper_kernel
     n_centers = task.n_landmarks
     if isinstance(hyper, TensorHyper):
         return _learn_tensor(task, X[:], target, random, report)
     if n_centers is None and not task.nonnegative:
         return _learn_all_pairs(task, X[:], target)
-    # non-negative least squares needs the normal equations: the sections of all pairs, as landmarks
-    n_centers = len(X) * (len(X) + 1) // 2 if n_centers is None else n_centers
+    if n_centers is None:
+        # non-negative least squares needs the normal equations: the sections of all pairs, as landmarks
+        n_centers = len(X) * (len(X) + 1) // 2
     centers = choose_centers(hyper, X, n_centers, task.landmark_method, random)
     gram = hyper.gram(centers)
     parts = np.array_split(random.permutation(len(X)), task.n_parts)
@@ -286,26 +277,26 @@ def learn_kernel(
         )
     coef = np.mean([s.coef for s in solutions], axis=0)
     intercept = float(np.mean([s.intercept for s in solutions]))
-    return HyperExpansion(hyper, centers, coef, intercept), max(
-        solutions, key=lambda s: s.certificate
-    )
+    worst = max(solutions, key=lambda solution: solution.certificate)
+    return HyperExpansion(hyper, centers, coef, intercept), worst
 
 
 def _learn_all_pairs(
     task: Regression, X: NDArray, target: PairTarget
 ) -> tuple[Kernel, HyperSolution]:
-    hyper, (first, second, weight) = task.hyper_kernel, pair_index(len(X))
+    hyper = task.hyper_kernel
+    first, second, weight = pair_index(len(X))
     y = target(slice(None), slice(None))[first, second]
-    first, second, weight, y = (column[~np.isnan(y)] for column in (first, second, weight, y))
+    known = ~np.isnan(y)
+    first, second, weight, y = (column[known] for column in (first, second, weight, y))
     pairs = take_pairs(X, first, second)
+    K = hyper(pairs)
     if task.epsilon is None:
         assert task.alpha is not None
-        solution = ridge_exact(hyper(pairs), y, weight, task.alpha, task.fit_intercept)
+        solution = ridge_exact(K, y, weight, task.alpha, task.fit_intercept)
     else:
         C = task.loss_weight(np.sqrt(weight.sum()))
-        solution = HyperSolution(
-            *tube_machine(hyper(pairs), y, C, task.epsilon, weight, tol=task.tol)
-        )
+        solution = HyperSolution(*tube_machine(K, y, C, task.epsilon, weight, tol=task.tol))
     coef = solution.coef * hyper.center_scale(pairs)
     return HyperExpansion(hyper, hyper.centers_of(pairs), coef, solution.intercept), solution
 
@@ -330,7 +321,7 @@ def _solve_part(
     if task.nonnegative:
         return ridge_nonnegative(normal_equations(design, target, intercept), gram, task.alpha)
     work = float(n) ** 2 * p**2
-    if task.solver == "cg" or (task.solver == "auto" and work > _DIRECT_WORK):
+    if task.solver == "cg" or (task.solver == "auto" and work > LIMITS.direct_work):
         random = np.random.RandomState(seed)
         solution = ridge_cg(
             design,
@@ -341,11 +332,8 @@ def _solve_part(
             random_state=random,
             **options,
         )
-        if (
-            task.solver == "cg"
-            or solution.certificate <= 100 * task.tol
-            or work > 10 * _DIRECT_WORK
-        ):
+        is_accurate = solution.certificate <= 100 * task.tol
+        if task.solver == "cg" or is_accurate or work > 10 * LIMITS.direct_work:
             return solution
     whitening = whiten(gram)
     equations = normal_equations(design, target, intercept, whitening=whitening)
@@ -376,20 +364,23 @@ def _learn_tensor(
         solution = TensorProblem(S, basis, trends).solve(
             noise, alpha, with_items=hyper.remember_items
         )
-    memory = (
-        (X, solution.item_coef, solution.item_values)
-        if hyper.remember_items
-        else (None, None, None)
+    remembered: tuple = (None, None, None)
+    if hyper.remember_items:
+        remembered = (X, solution.item_coef, solution.item_values)
+    kernel = TensorExpansion(
+        hyper,
+        landmarks,
+        basis.projection,
+        solution.core,
+        hyper.knots(X),
+        solution.trend_coef,
+        *remembered,
     )
-    projection = basis.projection
-    knots = hyper.knots(X)
-    return TensorExpansion(
-        hyper, landmarks, projection, solution.core, knots, solution.trend_coef, *memory
-    ), solution
+    return kernel, solution
 
 
 def hyper_candidates(hyper_kernel: Any, X: NDArray) -> list:
-    """The hyper-kernels to choose from: the given one, or a family scaled to the data."""
+    """The hyper-kernels to compare: the given one, or a family scaled to the data."""
     if isinstance(hyper_kernel, HyperKernel | TensorHyper):
         hyper_kernel._check(X.shape[1])
         return [hyper_kernel]
@@ -427,7 +418,7 @@ class RegressionChoice(NamedTuple):
 
     task: Regression
     results: list[dict]
-    # squared errors per fold of what was chosen, relative to a constant's
+    # squared errors per fold of the choice, relative to those of a constant kernel; None if nothing was compared
     against_constant: NDArray | None = None
 
 
@@ -437,9 +428,8 @@ def choose_regression(
     """Choose by leaving items out: every pair that touches a left-out item is left out."""
     candidates = hyper_candidates(task.hyper_kernel, X)
     if isinstance(candidates[0], TensorHyper):
-        return _search_tensor(
-            task, X, target(slice(None), slice(None)), candidates, cv, random, report
-        )
+        S = target(slice(None), slice(None))
+        return _search_tensor(task, X, S, candidates, cv, random, report)
     if task.epsilon is None:
         return _search_ridge(task, X, target, candidates, cv, random, report)
     # the squared loss ranks hyper-kernels alike, and is far faster
@@ -448,9 +438,9 @@ def choose_regression(
     task = task._replace(hyper_kernel=chosen.hyper_kernel, alpha=chosen.alpha)
     if task.C is not None or len(X) < 3:
         return RegressionChoice(task, results)
-    choice = _search_loss_weight(
-        task, X, target, min(cv, 3) if isinstance(cv, Integral) else cv, random
-    )
+    if isinstance(cv, Integral):
+        cv = min(cv, 3)  # these fits are slow
+    choice = _search_loss_weight(task, X, target, cv, random)
     return choice._replace(results=results + choice.results)
 
 
@@ -463,18 +453,19 @@ def _search_ridge(
     random,
     report: Report | None,
 ) -> RegressionChoice:
-    """Hyper-kernel and penalty on at most 300 items and 150 centers.
+    """Choose hyper-kernel and penalty on a sample of items and centers.
 
     All folds and penalties share one pass over the pairs per hyper-kernel.
     """
-    alphas = ALPHAS if task.alpha is None else np.array([task.alpha])
+    alphas = np.array(LIMITS.alphas)
+    if task.alpha is not None:
+        alphas = np.array([task.alpha])
     if len(candidates) * len(alphas) == 1 or len(X) < 3:
-        middle = candidates[len(candidates) // 2]
-        return RegressionChoice(
-            task._replace(hyper_kernel=middle, alpha=float(alphas[len(alphas) // 2])), []
-        )
-    X, target, folds = _folded_sample(X, target, SEARCH_ITEMS, cv, random)
-    pairs = random_pairs(X, SEARCH_CENTERS, random)
+        hyper = candidates[len(candidates) // 2]
+        alpha = float(alphas[len(alphas) // 2])
+        return RegressionChoice(task._replace(hyper_kernel=hyper, alpha=alpha), [])
+    X, target, folds = _folded_sample(X, target, LIMITS.search_items, cv, random)
+    pairs = random_pairs(X, LIMITS.search_centers, random)
     T = target(slice(None), slice(None))
     squares = fold_squares(T, folds) @ [2.0, 1.0]
     constant = constant_squares(T, folds) @ [2.0, 1.0]
@@ -485,16 +476,14 @@ def _search_ridge(
         gram = hyper.gram(centers)
         # coefficients that cannot be negative cannot cancel either, so they need no whitening
         whitening = None if task.nonnegative else whiten(gram)
-        equations = fold_equations(
-            make_design(hyper, X, centers), target, folds, task.fit_intercept, whitening
-        )
-        by_fold += list(ridge_validation(equations, gram, alphas, task.nonnegative))
-        errors = np.sqrt(
-            np.sum(by_fold[-len(alphas) :], axis=1) / max(squares.sum(), np.finfo(float).tiny)
-        )
+        design = make_design(hyper, X, centers)
+        equations = fold_equations(design, target, folds, task.fit_intercept, whitening)
+        squared_errors = ridge_validation(equations, gram, alphas, task.nonnegative)
+        errors = np.sqrt(squared_errors.sum(axis=1) / max(squares.sum(), np.finfo(float).tiny))
+        by_fold += list(squared_errors)
         results += [
-            {"hyper_kernel": hyper, "alpha": float(a), "error": float(e)}
-            for a, e in zip(alphas, errors)
+            {"hyper_kernel": hyper, "alpha": float(alpha), "error": float(error)}
+            for alpha, error in zip(alphas, errors)
         ]
         if report is not None and report({"stage": "search", "error": float(errors.min())}):
             break
@@ -506,9 +495,9 @@ def _search_ridge(
 def _folded_sample(
     X: Any, target: PairTarget, most: int, cv: Any, random
 ) -> tuple[NDArray, PairTarget, list[slice]]:
-    """Some of the items in an order in which folds are consecutive, their target, and the folds as slices."""
+    """At most this many items, ordered so that folds are consecutive, their target, and the folds as slices."""
     index = random.permutation(len(X))[:most]
-    y = target.values if target.values.ndim == 1 else None
+    y = None if target.kind == "similarity" else target.values
     fold_of = fold_numbers(cv_of_rows(cv, index, len(X), y), X[index], random_state=random)
     order = index[np.argsort(fold_of, kind="stable")]
     edges = np.concatenate([[0], np.cumsum(np.bincount(fold_of))])
@@ -520,51 +509,50 @@ def _best(results: list[dict]) -> dict:
 
 
 def _relative(errors: NDArray, constant: NDArray) -> NDArray | None:
-    """Errors per fold relative to those of a constant kernel; None where that makes none."""
-    return errors / constant if np.all(constant > 0) else None
+    """Errors per fold relative to those of a constant kernel; None if a constant is perfect in a fold."""
+    if np.any(constant <= 0):
+        return None
+    return errors / constant
 
 
 def _search_loss_weight(
     task: Regression, X: Any, target: PairTarget, cv: Any, random
 ) -> RegressionChoice:
-    """The loss's weight, as the alpha it belongs to, on at most 75 items and all their pairs."""
-    X, target, folds = _folded_sample(X, target, SEARCH_ITEMS_SVR, cv, random)
+    """Choose the weight of the loss, through the alpha it belongs to, on a few items and all their pairs."""
+    X, target, folds = _folded_sample(X, target, LIMITS.search_items_svr, cv, random)
     everything = np.arange(len(X))
     T = target(everything, everything)
-    errors = np.zeros((len(SVR_ALPHAS), len(folds)))
+    alphas = LIMITS.svr_alphas
+    errors = np.zeros((len(alphas), len(folds)))
     for f, fold in enumerate(folds):
-        held = everything[fold]
         rest = np.delete(everything, fold)
-        for k, alpha in enumerate(SVR_ALPHAS):
-            kernel, _ = _learn_all_pairs(
-                task._replace(alpha=float(alpha)), X[rest], target.take(rest)
-            )
-            errors[k, f] = float(np.nansum((kernel(X[held], X) - T[held]) ** 2))
+        for k, alpha in enumerate(alphas):
+            kernel, _ = _learn_all_pairs(task._replace(alpha=alpha), X[rest], target.take(rest))
+            errors[k, f] = float(np.nansum((kernel(X[fold], X) - T[fold]) ** 2))
     totals = errors.sum(axis=1) / max(fold_squares(T, folds).sum(), np.finfo(float).tiny)
     results = []
-    for alpha, error in zip(SVR_ALPHAS.tolist(), np.sqrt(totals).tolist()):
+    for alpha, error in zip(alphas, np.sqrt(totals).tolist()):
         C = task._replace(alpha=alpha).loss_weight(len(X))
         results.append({"hyper_kernel": task.hyper_kernel, "alpha": alpha, "C": C, "error": error})
     best = int(np.argmin(totals))
     constant = constant_squares(T, folds).sum(axis=1)
-    return RegressionChoice(
-        task._replace(alpha=SVR_ALPHAS.tolist()[best]), results, _relative(errors[best], constant)
-    )
+    task = task._replace(alpha=alphas[best])
+    return RegressionChoice(task, results, _relative(errors[best], constant))
 
 
 def _search_tensor(
     task: Regression, X: Any, S: NDArray, candidates: list, cv: Any, random, report: Report | None
 ) -> RegressionChoice:
-    """The tensor hyper-kernel, its noise where it has a name, and the penalty, on at most 500 items.
+    """Choose the tensor hyper-kernel, its noise if it was given by name, and the penalty, on a sample of items.
 
     Scales, noise and trend are compared at ``alpha = 0`` without refits; then the penalty, with refits. Missing
-    entries are first filled by a fit with middling parameters, and never counted as errors.
+    entries are first filled by a fit with medium parameters, and never counted as errors.
     """
     middle = candidates[2] if len(candidates) > 2 else candidates[0]
     named = isinstance(task.hyper_kernel, str)
     if len(X) < 3 or (not named and task.alpha is not None):
         return RegressionChoice(task._replace(hyper_kernel=middle, alpha=task.alpha or 0.0), [])
-    index = random.permutation(len(X))[:SEARCH_ITEMS_TENSOR]
+    index = random.permutation(len(X))[: LIMITS.search_items_tensor]
     cv = cv_of_rows(cv, index, len(X))
     X = X[index]
     S = S[np.ix_(index, index)]
@@ -572,9 +560,11 @@ def _search_tensor(
     if not used.all():
         S = _fill(X, S, middle)
     folds = [fold for _, fold in make_folds(cv, X, random_state=random)]
-    comparison = _TensorComparison(X, S, used, folds, TENSOR_NOISES if named else None, report)
+    noises = LIMITS.tensor_noises if named else (middle.item_noise,)
+    comparison = _TensorComparison(X, S, used, folds, noises, report)
     results = comparison.compare(candidates)
-    if named and X.shape[1] <= SEARCH_FEATURES:  # trends of single features at the best scales only
+    if named and X.shape[1] <= LIMITS.search_features:
+        # trends of single features at the two best scales only
         ranked = sorted(results, key=lambda row: row["error"])
         scales = list(dict.fromkeys(float(row["hyper_kernel"].length_scale) for row in ranked))[:2]
         results += comparison.compare(
@@ -593,7 +583,7 @@ def _search_tensor(
 
 
 class _TensorComparison:
-    """Relative errors of tensor hyper-kernels on left-out items, new with known and new with new ones alike."""
+    """Relative errors of tensor hyper-kernels on left-out items, both with training items and among themselves."""
 
     def __init__(
         self,
@@ -601,7 +591,7 @@ class _TensorComparison:
         S: NDArray,
         used: NDArray,
         folds: list[NDArray],
-        noises: Any,
+        noises: Sequence[float],
         report: Report | None,
     ):
         self.X = X
@@ -623,16 +613,11 @@ class _TensorComparison:
             if key not in self.bases:
                 self.bases[key] = item_basis(hyper.items(self.X))
             problem = TensorProblem(self.S, self.bases[key], tensor_trends(hyper, self.X))
-            for noise in (hyper.item_noise,) if self.noises is None else self.noises:
+            for noise in self.noises:
                 errors = problem.leave_out_errors(noise, self.folds, self.used)
                 error = float(np.sqrt(np.mean(errors / self.squares)))
-                rows.append(
-                    {
-                        "hyper_kernel": _changed(hyper, item_noise=noise),
-                        "alpha": 0.0,
-                        "error": error,
-                    }
-                )
+                noisy = _changed(hyper, item_noise=noise)
+                rows.append({"hyper_kernel": noisy, "alpha": 0.0, "error": error})
             if self.report is not None and self.report(
                 {"stage": "search", "error": _best(rows)["error"]}
             ):
@@ -643,30 +628,31 @@ class _TensorComparison:
         """All penalties, refitting without each fold; also the squared errors of every penalty, fold and kind."""
         X = self.X
         S = self.S
-        errors = np.zeros((len(TENSOR_ALPHAS), len(self.folds), 2))
+        alphas = LIMITS.tensor_alphas
+        errors = np.zeros((len(alphas), len(self.folds), 2))
         for f, fold in enumerate(self.folds):
             rest = np.setdiff1d(np.arange(len(X)), fold)
             basis = item_basis(hyper.items(X[rest]))
             problem = TensorProblem(S[np.ix_(rest, rest)], basis, tensor_trends(hyper, X[rest]))
             knots = hyper.knots(X[rest])
             r = hyper.items(X[fold], X[rest]) @ basis.projection
-            for k, penalty in enumerate(TENSOR_ALPHAS):
-                solution = problem.solve(hyper.item_noise, penalty)
-                blocks = (r @ solution.item_coef, rest), (r @ solution.core @ r.T, fold)
-                for place, (values, columns) in enumerate(blocks):
+            for k, alpha in enumerate(alphas):
+                solution = problem.solve(hyper.item_noise, alpha)
+                with_training_items = r @ solution.item_coef, rest
+                among_themselves = r @ solution.core @ r.T, fold
+                for place, (values, columns) in enumerate((with_training_items, among_themselves)):
                     if len(solution.trend_coef):
                         same = fold[:, None] == columns
                         values = values + hyper.trend_values(
                             X[fold], X[columns], knots, solution.trend_coef, same
                         )
                     block = np.ix_(fold, columns)
-                    errors[k, f, place] = float(
-                        np.sum(np.where(self.used[block], values - S[block], 0.0) ** 2)
-                    )
+                    misses = np.where(self.used[block], values - S[block], 0.0)
+                    errors[k, f, place] = float(np.sum(misses**2))
         totals = np.sqrt(np.mean(errors.sum(axis=1) / self.squares, axis=1))
         rows = [
-            {"hyper_kernel": hyper, "alpha": float(a), "error": float(e)}
-            for a, e in zip(TENSOR_ALPHAS, totals)
+            {"hyper_kernel": hyper, "alpha": alpha, "error": float(error)}
+            for alpha, error in zip(alphas, totals)
         ]
         return rows, errors
 
@@ -688,9 +674,8 @@ def _fill(X: NDArray, S: NDArray, hyper: TensorHyper) -> NDArray:
 def fold_squares(S: NDArray, folds: Sequence[NDArray | slice]) -> NDArray:
     """Sums of squares over fold x rest and over fold x fold, for every fold; NaN counts as 0."""
     square = np.nan_to_num(S) ** 2
-    whole, within = (
-        np.array(sums) for sums in zip(*((square[f].sum(), square[f][:, f].sum()) for f in folds))
-    )
+    whole = np.array([square[fold].sum() for fold in folds])
+    within = np.array([square[fold][:, fold].sum() for fold in folds])
     return np.column_stack([whole - within, within])
 
 
@@ -700,7 +685,8 @@ def constant_squares(S: NDArray, folds: Sequence[NDArray | slice]) -> NDArray:
     for fold in folds:
         rest = np.delete(np.delete(S, fold, axis=0), fold, axis=1)
         known = rest[~np.isnan(rest)]
-        rows.append(fold_squares(S - (known.mean() if len(known) else 0.0), [fold])[0])
+        mean = known.mean() if len(known) else 0.0
+        rows.append(fold_squares(S - mean, [fold])[0])
     return np.array(rows)
 
 

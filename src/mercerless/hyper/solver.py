@@ -7,7 +7,6 @@ blocks of an n x n symmetric matrix in which NaN marks entries that are not used
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -349,9 +348,10 @@ def ridge_cg(
                 out[p] += weight * total
         return out
 
-    c, residual, n_iter = conjugate_gradients(
-        product, partial(cho_solve, factor), rhs, tol, max_iter, callback
-    )
+    def precondition(r: NDArray) -> NDArray:
+        return cho_solve(factor, r)
+
+    c, residual, n_iter = conjugate_gradients(product, precondition, rhs, tol, max_iter, callback)
     return HyperSolution(c[:p], float(c[p]) if fit_intercept else 0.0, residual, n_iter)
 
 
@@ -384,19 +384,15 @@ def conjugate_gradients(
             raise StopIteration
         return z
 
+    def keep(current: NDArray) -> None:
+        np.copyto(x, current)
+
     shape = (len(rhs), len(rhs))
     operator, preconditioner = (
         LinearOperator(shape, f, dtype=rhs.dtype) for f in (product, measured)
     )
     with suppress(StopIteration):
-        cg(
-            operator,
-            rhs,
-            rtol=0.0,
-            maxiter=max_iter + 1,
-            M=preconditioner,
-            callback=partial(np.copyto, x),
-        )
+        cg(operator, rhs, rtol=0.0, maxiter=max_iter + 1, M=preconditioner, callback=keep)
     return (
         x,
         norms[-1] / max(norms[0], np.finfo(float).tiny) if norms else 0.0,
