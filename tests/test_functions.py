@@ -864,7 +864,10 @@ def test_values_from_workers_that_are_not_finite_are_refused(value, n_items, mon
         return value if (a, b) == (last, last) else 1.0
 
     kernel = PairFunction(late, symmetric=True, n_jobs=2)
-    with parallel_config("threading"), pytest.raises(ValueError, match="no finite number") as error:
+    with (
+        parallel_config("threading"),
+        pytest.raises(ValueError, match="not a finite number") as error,
+    ):
         kernel(names)
     assert f"items {last} and {last}" in str(error.value)
     known = memo.memory_of(late).store("PairFunction", True).read(*2 * [memo.item_keys(names)])

@@ -41,8 +41,8 @@ BUGS = [
     ),
     Bug(
         "items-partials-share-a-memory",
-        "_content((function.args, function.keywords)),",
-        "0,",
+        "arguments = _content((function.args, function.keywords))",
+        "arguments = 0",
         f"{FUNCTIONS} -k partials_share",
     ),
     Bug(
@@ -96,8 +96,8 @@ BUGS = [
     ),
     Bug(
         "items-state-without-classes",
-        "(thing.__bases__, attributes)",
-        "thing.__bases__",
+        "(kind.__bases__, attributes)",
+        "kind.__bases__",
         f"{FUNCTIONS} -k 'called_anew and 21'",
     ),
     Bug(
@@ -120,14 +120,14 @@ BUGS = [
     ),
     Bug(
         "items-change-seen-by-diag-not-forgotten",
-        "(some, some)): memory.clear()",
-        "(some, some)):\n                    pass",
+        "(drawn, drawn)): memory.clear()",
+        "(drawn, drawn)):\n                    pass",
         f"{FUNCTIONS} -k out_of_sight",
     ),
     # the store
     Bug(
         "items-freed-place-keeps-a-column",
-        "self.values[place] = self.values[:, place] = np.nan",
+        "self.values[place] = np.nan\n            self.values[:, place] = np.nan",
         "self.values[place] = np.nan",
         f"{FUNCTIONS} -k 'bounded or make_room'",
     ),

@@ -669,7 +669,7 @@ BUGS = [
     ),
     Bug(
         "store-keeps-evicted-values",
-        "self.values[place] = self.values[:, place] = np.nan",
+        "self.values[place] = np.nan\n            self.values[:, place] = np.nan",
         "self.values[place] = np.nan",
         f"{ITEMS} -k bounded",
     ),

@@ -33,17 +33,16 @@ STRING_SIMILARITIES = {
     "osa": "OSA",
     "lcs": "LCSseq",
 }
-_ASKED_AGAIN = (
-    5  # known pairs that are compared again in every call, and one more for every 20 items
-)
-_DRAWS = np.random.default_rng(
-    0
-)  # which ones; no result depends on it unless the function has changed
-_WORKER_START = 3.0  # seconds until other processes have started and loaded what they need
+# Known pairs that are compared again in every call, and one more for every 20 items.
+_ASKED_AGAIN = 5
+# Draws these pairs; no result depends on it unless the function has changed.
+_DRAWS = np.random.default_rng(0)
+# Seconds until other processes have started and loaded what they need.
+_WORKER_START = 3.0
 
 
 class _OfItems(Kernel):
-    """What kernels of any objects share: items in, known values looked up, the others computed and kept.
+    """Base of kernels of any objects: looks up known values, computes and keeps the others.
 
     A subclass has the parameters ``function``, ``symmetric``, ``cache`` and ``progress``, and implements `_fill` and
     `_compare`.
@@ -69,12 +68,14 @@ class _OfItems(Kernel):
         same = Y is None or Y is X
         rows = as_items(X)
         columns = rows if same else as_items(Y)
-        symmetric = self.checked(rows).symmetric if same else self.symmetric
-        wanted = None
+        kernel = self.checked(rows) if same else self
+        symmetric = bool(kernel.symmetric)
+        requested = np.ones((len(rows), len(columns)), dtype=bool)
         if same and symmetric:
-            wanted = np.triu(np.ones((len(rows), len(rows)), dtype=bool))
+            requested = np.triu(requested)
+        numbers = np.arange(len(rows)), np.arange(len(columns))
         with self._remembering() as memory:
-            return self._matrix(memory, rows, columns, bool(symmetric), wanted)
+            return self._matrix(memory, rows, columns, symmetric, requested, numbers)
 
     def diag(self, X: Any) -> NDArray:
         items = as_items(X)
@@ -82,10 +83,11 @@ class _OfItems(Kernel):
             store, keys = self._store(memory, items, items[:0], bool(self.symmetric))
             diagonal = np.full(len(items), np.nan)
             if memory is not None and store is not None:
-                some = _DRAWS.permutation(len(items))[:100]
-                drawn = [keys[0][k] for k in some]
-                known = store.read(drawn, drawn)
-                if self._has_changed(items[some], items[some], [drawn, drawn], known, (some, some)):
+                drawn = _DRAWS.permutation(len(items))[:100]
+                subset = items[drawn]
+                its_keys = [keys[0][k] for k in drawn]
+                known = store.read(its_keys, its_keys)
+                if self._has_changed(subset, subset, [its_keys, its_keys], known, (drawn, drawn)):
                     memory.clear()
                 diagonal = store.read_diagonal(keys[0])
             todo = np.flatnonzero(np.isnan(diagonal))
@@ -93,7 +95,7 @@ class _OfItems(Kernel):
         return diagonal
 
     def checked(self, X: Any) -> Self:
-        """This kernel with `symmetric` known, if it takes the items.
+        """This kernel with `symmetric` set; raises if it does not take the items.
 
         Parameters
         ----------
@@ -103,7 +105,7 @@ class _OfItems(Kernel):
         Returns
         -------
         Kernel
-            Itself where `symmetric` is given, else a copy that says what was found.
+            Itself if `symmetric` is given, else a copy with the detected value.
         """
         items = as_items(X)
         with self._remembering() as memory:
@@ -112,37 +114,35 @@ class _OfItems(Kernel):
                 return self
             pairs = self._some_pairs(items)
             used, where = np.unique(pairs, return_inverse=True)
-            wanted = np.zeros((len(used), len(used)), dtype=bool)
+            requested = np.zeros((len(used), len(used)), dtype=bool)
             i, j = where.reshape(pairs.shape).T
-            wanted[i, j] = wanted[j, i] = True
+            requested[i, j] = True
+            requested[j, i] = True
             subset = items[used]
-            sample = self._matrix(memory, subset, subset, False, wanted, (used, used))
+            sample = self._matrix(memory, subset, subset, False, requested, (used, used))
             symmetric = is_symmetric(self, items, pairs, sample[i, j], sample[j, i])
         return type(self)(**self.get_params(deep=False) | {"symmetric": symmetric})
 
     def _refuse(self, items: NDArray) -> None:
-        """Raise ValueError where the function cannot be that of a kernel of these items."""
+        """Raise ValueError if the function cannot be that of a kernel of these items."""
 
     def _some_pairs(self, items: NDArray) -> NDArray:
         """At most 100 pairs of different items: the same for the same items, most of them for a part of the items."""
         n = len(items)
         if n <= 14:
             return np.column_stack(np.triu_indices(n, 1))
-        keys = item_keys(items)
-        order = (
-            np.arange(n)
-            if keys is None
-            else np.array(sorted(range(n), key=lambda i: (_digest(keys[i]), i)))
-        )
-        steps = range(1, n)
-        pairs = np.concatenate(
-            [np.column_stack([order[:-s], order[s:]])[:100] for s in steps[: 100 // n + 2]]
-        )
-        return pairs[:100]
+        order = _order_by_content(items)
+        n_steps = min(n - 1, 100 // n + 2)
+        pairs = [
+            np.column_stack([order[:-step], order[step:]])[:100] for step in range(1, n_steps + 1)
+        ]
+        return np.concatenate(pairs)[:100]
 
     def _remembering(self) -> AbstractContextManager[Memory | None]:
-        """Where values may be kept: nowhere without `cache`."""
-        return remembering(self._identity()) if self.cache else nullcontext()
+        """The memory that keeps values; None without `cache`."""
+        if not self.cache:
+            return nullcontext()
+        return remembering(self._identity())
 
     def _matrix(
         self,
@@ -150,15 +150,14 @@ class _OfItems(Kernel):
         rows: NDArray,
         columns: NDArray,
         symmetric: bool,
-        wanted: NDArray | None = None,
-        numbers: Any = None,
+        requested: NDArray,
+        numbers: tuple[NDArray, NDArray],
     ) -> NDArray:
-        """The matrix, or its wanted entries; with `symmetric`, an entry serves both directions.
+        """The requested entries of the matrix; with `symmetric`, an entry serves both directions.
 
         `numbers` are those of the items, for messages.
         """
         same = columns is rows
-        numbers = (np.arange(len(rows)), np.arange(len(columns))) if numbers is None else numbers
         store, keys = self._store(memory, rows, columns, symmetric)
         K = np.full((len(rows), len(columns)), np.nan)
         if memory is not None and store is not None:
@@ -166,19 +165,18 @@ class _OfItems(Kernel):
             if self._has_changed(rows, columns, keys, K, numbers):
                 memory.clear()
                 K[:] = np.nan
-        todo = np.isnan(K) if wanted is None else np.isnan(K) & wanted
+        todo = np.isnan(K) & requested
         try:
             if todo.any():
                 self._fill(K, todo, rows, columns, numbers)
-        finally:  # what is done is kept, whatever interrupts
+        finally:  # values computed before an interruption are kept
             if same and symmetric:
                 gaps = np.isnan(K)
                 K[gaps] = K.T[gaps]
             if store is not None and todo.any():
                 first, second = keys
-                store.write(
-                    first, second, K, [*kept_items(first, rows), *kept_items(second, columns)]
-                )
+                items = [*kept_items(first, rows), *kept_items(second, columns)]
+                store.write(first, second, K, items)
                 if symmetric and not same:
                     store.write(second, first, K.T)
         return K
@@ -186,7 +184,7 @@ class _OfItems(Kernel):
     def _store(
         self, memory: Memory | None, rows: NDArray, columns: NDArray, symmetric: bool
     ) -> tuple[PairStore | None, list]:
-        """Where values of these items are kept, and the items' keys; None if they are not."""
+        """The store for values of these items, None if they are not kept, and the keys of rows and columns."""
         if memory is None or len(rows) + len(columns) > 2 * most_items():
             return None, []
         first = item_keys(rows)
@@ -196,7 +194,7 @@ class _OfItems(Kernel):
         return memory.store(type(self).__name__, symmetric), [first, second]
 
     def _identity(self) -> Any:
-        """What the values depend on."""
+        """The object on which the values depend."""
         return self.function
 
     def _has_changed(
@@ -204,8 +202,8 @@ class _OfItems(Kernel):
     ) -> bool:
         """Whether the function's values differ, beyond its noise, from known ones of pairs drawn anew every time.
 
-        A fingerprint of the function sees most changes (`memo.state_of`); this is for those out of its reach. Pairs of
-        different items come first: what an item has with itself is often 1, whatever the function.
+        A fingerprint of the function detects most changes (`memo.state_of`); this is for those out of its reach. Pairs
+        of different items are preferred: the value of an item with itself is often 1, whatever the function.
         """
         is_known = ~np.isnan(known)
         number_of = {key: number for number, key in enumerate({*keys[0], *keys[1]})}
@@ -238,6 +236,14 @@ class _OfItems(Kernel):
         raise NotImplementedError
 
 
+def _order_by_content(items: NDArray) -> NDArray:
+    """An order of the items that depends on their content only; as given if their content has no digest."""
+    keys = item_keys(items)
+    if keys is None:
+        return np.arange(len(items))
+    return np.array(sorted(range(len(items)), key=lambda i: (_digest(keys[i]), i)))
+
+
 def _digest(key: Any) -> bytes:
     """The part of an item's key that is the same in every run."""
     return key[0] if isinstance(key, tuple) else key
@@ -254,20 +260,23 @@ def is_symmetric(
     rounding = SYMMETRY_RTOL * np.abs([there, back]).max(initial=0.0)
     if np.all(np.abs(there - back) <= rounding):
         return True
-    few, more = ((items[some[:, 0]], items[some[:, 1]], some) for some in (pairs[:5], pairs[:30]))
-    if _agree(kernel._compare(*few), there[:5], rounding):
-        return False
-    again = kernel._compare(*more)
-    noise, gap = (np.sqrt(np.mean(d**2)) for d in (again - there[:30], there - back))
+
+    def compare_again(n_pairs: int) -> NDArray:
+        i, j = pairs[:n_pairs].T
+        return kernel._compare(items[i], items[j], pairs[:n_pairs])
+
+    if _agree(compare_again(5), there[:5], rounding):
+        return False  # not noisy, so the directions do differ
+    again = compare_again(30)
+    noise = np.sqrt(np.mean((again - there[:30]) ** 2))
+    gap = np.sqrt(np.mean((there - back) ** 2))
     if gap > 1.5 * noise:
         return False
     k = int(np.argmax(np.abs(again - there[:30])))
     warn(
         f"The kernel function is noisy: for items {pairs[k, 0]} and {pairs[k, 1]} it returned "
-        f"{there[k]:.6g} and "
-        f"then {again[k]:.6g}. Every pair is compared once, for both directions; direction='mean', "
-        "where the "
-        "estimator has it, averages two comparisons."
+        f"{there[k]:.6g} and then {again[k]:.6g}. Every pair is compared once, for both "
+        "directions; direction='mean' averages two comparisons in estimators that have it."
     )
     return True
 
@@ -281,18 +290,18 @@ class PairFunction(_OfItems):
         Takes two items and returns a number.
     symmetric : bool or None, default=None
         Whether ``function(a, b) == function(b, a)``; then a square matrix costs half the calls. None tries up to 100
-        pairs in both directions, and calls the function for both directions of all pairs where any differ by more than
-        rounding, or than calling it twice does.
+        pairs in both directions; if any differ by more than rounding and noise, the function is called for both
+        directions of all pairs.
     n_jobs : int or None, default=None
         How many `joblib` workers call the function, once that is estimated to be faster.
     cache : bool, default=True
         Whether values are kept for later calls with the same items, in other folds, candidates and fits of this
-        process: of the most recent 5792 items, fewer if memory is short. Items are told apart by their content. Values
+        process: of the most recent 5792 items, fewer if memory is short. Items are identified by their content. Values
         are forgotten as soon as anything that the function names has changed (its code, defaults, closure, globals, and
-        those of the functions and classes it uses), and never kept if that cannot be told. For what is out of sight,
-        such as files, some known pairs are compared again every time; pass False if the function depends on it.
+        those of the functions and classes it uses), and not kept if that cannot be detected. To detect other changes,
+        such as in files, a few known pairs are compared again every time; pass False if the function depends on them.
     progress : bool, default=False
-        Whether a line on standard error says every other second how far a long matrix is.
+        Whether the progress of a long matrix is printed to standard error every other second.
 
     See Also
     --------
@@ -300,7 +309,7 @@ class PairFunction(_OfItems):
 
     Notes
     -----
-    What is computed is kept when the function raises or the user interrupts: the next call goes on from there.
+    Computed values are kept if the function raises or the user interrupts: the next call continues from there.
 
     Examples
     --------
@@ -330,27 +339,23 @@ class PairFunction(_OfItems):
         meter = Meter(int(todo.sum()), self.progress)
         size = 1
         for i in np.flatnonzero(todo.any(axis=1)):
-            wanted = np.flatnonzero(todo[i])
-            while len(wanted):
-                if (
-                    n_jobs > 1
-                    and meter.elapsed() > 0.3
-                    and meter.left() * (1 - 1 / n_jobs) > _WORKER_START
-                ):
-                    return self._fill_in_parallel(
-                        K, todo & np.isnan(K), rows, columns, numbers, n_jobs, meter
-                    )
+            remaining = np.flatnonzero(todo[i])
+            while len(remaining):
+                saved_by_workers = meter.left() * (1 - 1 / n_jobs)
+                if n_jobs > 1 and meter.elapsed() > 0.3 and saved_by_workers > _WORKER_START:
+                    todo = todo & np.isnan(K)
+                    return self._fill_in_parallel(K, todo, rows, columns, numbers, n_jobs, meter)
                 start = perf_counter()
-                some = wanted[:size]
-                values, error = _call_row(self.function, rows[i], [columns[j] for j in some])
-                K[i, some[: len(values)]] = np.where(np.isfinite(values), values, np.nan)
+                batch = remaining[:size]
+                values, error = _call_row(self.function, rows[i], [columns[j] for j in batch])
+                K[i, batch[: len(values)]] = np.where(np.isfinite(values), values, np.nan)
                 if error is not None:
-                    raise _failure(error, numbers[0][i], numbers[1][some[len(values)]]) from error
-                _check_finite(values, numbers[0][i], numbers[1][some])
-                meter.advance(len(some))
+                    raise _failure(error, numbers[0][i], numbers[1][batch[len(values)]]) from error
+                _check_finite(values, numbers[0][i], numbers[1][batch])
+                meter.advance(len(batch))
                 # as many at a time as take a tenth of a second
                 size = 2 * size if perf_counter() - start < 0.1 else max(1, size // 2)
-                wanted = wanted[len(some) :]
+                remaining = remaining[len(batch) :]
 
     def _fill_in_parallel(
         self,
@@ -413,13 +418,12 @@ def _call_row(function: Callable, x: Any, others: list) -> tuple[list[float], Ex
 
 
 def _number(value: Any) -> float:
-    """What a function returned, as a number."""
+    """The returned value as a number."""
     if np.ndim(value):
         if np.size(value) == 1:
             return float(np.reshape(value, ()))
         raise TypeError(
-            f"it returned an array of shape {np.shape(value)}: say MatrixFunction if it takes two "
-            "lists"
+            f"it returned an array of shape {np.shape(value)}; use MatrixFunction if it takes two lists"
         )
     return float(value)
 
@@ -427,22 +431,19 @@ def _number(value: Any) -> float:
 def _call_tile(
     function: Callable, rows: NDArray, columns: NDArray, todo: NDArray
 ) -> tuple[NDArray, Any]:
-    """In a worker: a tile of values, NaN where not asked for, and what went wrong at which place."""
+    """In a worker: a tile of values, NaN if not requested, and an error's message and place, if any."""
     out = np.full(todo.shape, np.nan)
     for a, x in enumerate(rows):
-        wanted = np.flatnonzero(todo[a])
-        values, error = _call_row(function, x, [columns[b] for b in wanted])
-        out[a, wanted[: len(values)]] = values
+        requested = np.flatnonzero(todo[a])
+        values, error = _call_row(function, x, [columns[b] for b in requested])
+        out[a, requested[: len(values)]] = values
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
             out[a, ~np.isfinite(out[a])] = np.nan
-            return out, (
-                f"returned {values[bad[0]]}, which is no finite number,",
-                a,
-                wanted[bad[0]],
-            )
+            message = f"returned {values[bad[0]]}, which is not a finite number,"
+            return out, (message, a, requested[bad[0]])
         if error is not None:
-            return out, (f"raised {type(error).__name__} ({error})", a, wanted[len(values)])
+            return out, (f"raised {type(error).__name__} ({error})", a, requested[len(values)])
     return out, None
 
 
@@ -453,13 +454,12 @@ def _failure(error: Exception, i: int, j: int) -> ValueError:
 
 
 def _check_finite(values: Any, i: int, columns: Any) -> None:
-    """Refuse a row of values with one that is not finite."""
+    """Raise ValueError if a value of this row is not finite."""
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise ValueError(
             f"The kernel function returned {values[bad[0]]} for items {i} and {columns[bad[0]]}; "
-            "it must return finite "
-            "numbers."
+            "it must return finite numbers."
         )
 
 
@@ -486,8 +486,8 @@ class MatrixFunction(_OfItems):
 
     Notes
     -----
-    The matrix is asked for in blocks of rows, which grow as long as one takes less than half a second. What is computed
-    is kept when the function raises or the user interrupts.
+    The matrix is computed in blocks of rows, which grow as long as one takes less than half a second. Computed values
+    are kept if the function raises or the user interrupts.
 
     Examples
     --------
@@ -501,29 +501,23 @@ class MatrixFunction(_OfItems):
     """
 
     def _refuse(self, items: NDArray) -> None:
-        """Refuse a function whose value for two items depends on the others in the lists."""
+        """Raise ValueError if the value for two items depends on the others in the lists."""
         items = items[:3]
         together = self._block(items, items)
         alone = self._block(items[:1], items[-1:])
-        if not _agree(together[:1, -1:], alone, SYMMETRY_RTOL * np.abs(together).max()):
-            again = self._block(items, items)
-            if _agree(together, again, SYMMETRY_RTOL * np.abs(together).max()):
-                raise ValueError(
-                    f"The kernel function of two lists gives items 0 and {len(items) - 1} the "
-                    "value "
-                    f"{together[0, -1]:.6g} among {len(items)} items and {alone[0, 0]:.6g} alone; "
-                    "a value must depend "
-                    "on its two items only."
-                )
+        rounding = SYMMETRY_RTOL * np.abs(together).max()
+        if _agree(together[:1, -1:], alone, rounding):
+            return
+        again = self._block(items, items)
+        if _agree(together, again, rounding):  # it is not just noise
+            raise ValueError(
+                f"The kernel function of two lists gives items 0 and {len(items) - 1} the value "
+                f"{together[0, -1]:.6g} among {len(items)} items and {alone[0, 0]:.6g} alone; "
+                "a value must depend on its two items only."
+            )
 
     def _some_pairs(self, items: NDArray) -> NDArray:
-        keys = item_keys(items)
-        order = (
-            np.arange(len(items))
-            if keys is None
-            else sorted(range(len(items)), key=lambda i: _digest(keys[i]))
-        )
-        chosen = np.array(order[:14])
+        chosen = _order_by_content(items)[:14]
         return chosen[np.column_stack(np.triu_indices(len(chosen), 1))]
 
     def _fill(
@@ -531,32 +525,32 @@ class MatrixFunction(_OfItems):
     ) -> None:
         meter = Meter(int(todo.sum()), self.progress)
         size = 4
-        left = np.flatnonzero(todo.any(axis=1))
-        while len(left):
+        remaining = np.flatnonzero(todo.any(axis=1))
+        while len(remaining):
             start = perf_counter()
-            block = left[:size]
-            wanted = np.flatnonzero(todo[block].any(axis=0))
-            where = np.ix_(block, wanted)
-            values = self._block(
-                rows[block], columns[wanted], numbers[0][block], numbers[1][wanted]
-            )
-            K[where] = np.where(todo[where], values, K[where])
-            meter.advance(int(todo[where].sum()))
+            i = remaining[:size]
+            j = np.flatnonzero(todo[i].any(axis=0))
+            block = np.ix_(i, j)
+            values = self._block(rows[i], columns[j], numbers[0][i], numbers[1][j])
+            K[block] = np.where(todo[block], values, K[block])
+            meter.advance(int(todo[block].sum()))
             size = 2 * size if perf_counter() - start < 0.5 else max(1, size // 2)
-            left = left[len(block) :]
+            remaining = remaining[len(i) :]
 
     def _compare(self, A: NDArray, B: NDArray, numbers: NDArray) -> NDArray:
-        return np.array(
-            [self._block(A[[k]], B[[k]], [i], [j])[0, 0] for k, (i, j) in enumerate(numbers)],
-            dtype=float,
-        )
+        out = np.empty(len(A))
+        for k, (i, j) in enumerate(numbers):
+            out[k] = self._block(A[[k]], B[[k]], [i], [j])[0, 0]
+        return out
 
     def _block(
         self, rows: NDArray, columns: NDArray, numbers: Any = None, others: Any = None
     ) -> NDArray:
         """The function's finite values for two lists whose items have these numbers."""
-        numbers = range(len(rows)) if numbers is None else numbers
-        others = range(len(columns)) if others is None else others
+        if numbers is None:
+            numbers = range(len(rows))
+        if others is None:
+            others = range(len(columns))
         A, B = (items if items.ndim == 2 else list(items) for items in (rows, columns))
         try:
             values = np.asarray(self.function(A, B), dtype=float)
@@ -565,15 +559,13 @@ class MatrixFunction(_OfItems):
         except Exception as error:
             raise ValueError(
                 f"The kernel function raised {type(error).__name__} ({error}) for the lists of "
-                f"items {numbers[0]} to "
-                f"{numbers[-1]} and {others[0]} to {others[-1]}."
+                f"items {numbers[0]} to {numbers[-1]} and {others[0]} to {others[-1]}."
             ) from error
         if values.shape != (len(rows), len(columns)):
             raise ValueError(
                 f"The kernel function returned shape {values.shape} for lists of {len(rows)} and "
-                f"{len(columns)} items; "
-                "it must return a row for every item of the first and a column for every item of "
-                "the second."
+                f"{len(columns)} items; it must return a row for every item of the first and a "
+                "column for every item of the second."
             )
         if not np.all(np.isfinite(values)):
             a, b = np.argwhere(~np.isfinite(values))[0]
@@ -584,8 +576,8 @@ class MatrixFunction(_OfItems):
 class Strings(MatrixFunction):
     """A similarity of strings by name, computed by `rapidfuzz <https://rapidfuzz.github.io/RapidFuzz/>`_.
 
-    All are normalized: 1 for equal strings, 0 for those with nothing in common. None is positive definite. As
-    ``kernel=`` the name alone will do.
+    All are normalized: 1 for equal strings, 0 for strings with nothing in common. None is positive definite. Estimators
+    also take the name alone as ``kernel``.
 
     Parameters
     ----------
@@ -617,21 +609,22 @@ class Strings(MatrixFunction):
         self._check_strings(items, range(len(items)))
 
     def _check_strings(self, items: NDArray, numbers: Any) -> None:
-        """Refuse what rapidfuzz would compare all the same: nothing, bytes, lists."""
+        """Raise ValueError for items that are not strings; rapidfuzz would compare None, bytes and lists as well."""
         strange = [i for i, item in enumerate(items) if not isinstance(item, str)]
         if strange:
             i = numbers[strange[0]]
             kind = type(items[strange[0]]).__name__
             raise ValueError(
                 f"{self.similarity!r} compares strings, but item {i} is of type {kind}; pass a "
-                "list or one column of a "
-                "table, without missing ones."
+                "list or one column of a table, without missing ones."
             )
 
     def _block(
         self, rows: NDArray, columns: NDArray, numbers: Any = None, others: Any = None
     ) -> NDArray:
-        self._check_strings(rows, range(len(rows)) if numbers is None else numbers)
+        if numbers is None:
+            numbers = range(len(rows))
+        self._check_strings(rows, numbers)
         return super()._block(rows, columns, numbers, others)
 
     def function(self, A: list[str], B: list[str]) -> NDArray:  # type: ignore[override]
@@ -659,38 +652,38 @@ class Strings(MatrixFunction):
 
 
 def recognize(function: Callable, items: Any) -> PairFunction | MatrixFunction:
-    """A function as a kernel: of two lists if it does not return a number for two items but a matrix for two lists."""
+    """The kernel of a function: of two lists if it returns a matrix for two lists and no number for two items."""
     items = as_items(items)
     pairwise = PairFunction(function)
     with remembering(function):
         try:
             if np.ndim(function(items[0], items[len(items) // 2])) == 0:
                 return pairwise
-        except Exception:  # whatever a function of lists says to two items
+        except Exception:  # a function of lists may raise anything for two items
             pass
         three = items[np.arange(3) % len(items)]
         try:
             MatrixFunction(function)._block(three[:2], three)
-        # a function of two items tells in the matrix what is wrong, with the items' numbers
         except Exception:
-            return pairwise
+            return pairwise  # it will raise again in the matrix, with the items' numbers
         return MatrixFunction(function)
 
 
 class Meter:
-    """Counts comparisons and tells how long the rest will take."""
+    """Counts comparisons, estimates the time left, and prints both if asked to."""
 
-    def __init__(self, total: int, tell: bool):
+    def __init__(self, total: int, verbose: bool):
         self.total = total
-        self.tell = tell
+        self.verbose = verbose
         self.done = 0
-        self.start = self.told = perf_counter()
+        self.start = perf_counter()
+        self.last_printed = self.start
 
     def advance(self, count: int) -> None:
-        """So many more are done."""
+        """Add to the number of comparisons done."""
         self.done += count
-        if self.tell and perf_counter() - self.told > 2.0:
-            self.told = perf_counter()
+        if self.verbose and perf_counter() - self.last_printed > 2.0:
+            self.last_printed = perf_counter()
             line = f"{self.done:,} of {self.total:,} comparisons, about {self.left():.0f} s left"
             print(line, file=sys.stderr, flush=True)
 
@@ -703,12 +696,11 @@ class Meter:
         return self.done / max(self.elapsed(), 1e-9)
 
     def left(self) -> float:
-        """Seconds that the rest will take."""
+        """Estimated seconds for the remaining comparisons."""
         return (self.total - self.done) / max(self.rate(), 1e-9)
 
 
 def takes_objects(kernel: Kernel) -> bool:
-    """Whether a kernel, or one that it is made of, takes any objects as items."""
-    return any(
-        getattr(value, "takes_objects", False) for value in [kernel, *kernel.get_params().values()]
-    )
+    """Whether a kernel, or a part of it, takes any objects as items."""
+    parts = [kernel, *kernel.get_params().values()]
+    return any(getattr(part, "takes_objects", False) for part in parts)

@@ -1,8 +1,8 @@
-"""What functions of items returned, by item: folds, grids and later fits of the same items do not compute it again.
+"""Memory for functions of two items: folds, grids and later fits of the same items do not compute a value again.
 
 A function may depend on more than its two items: on globals, a closure, the attributes of an object. So values are kept
-together with a fingerprint of all that can be reached from the function, and are forgotten when it changes. What has no
-fingerprint is not kept at all.
+together with a fingerprint of everything that can be reached from the function, and are forgotten if it changes. Values
+of functions without a fingerprint are not kept.
 """
 
 import functools
@@ -35,15 +35,17 @@ from numpy.typing import NDArray
 
 from mercerless.core.memory import memory_budget
 
-# of all stores together, 5792 items; an eighth of the memory budget if that is less
+# Size of all stores together, enough for 5792 items; an eighth of the memory budget if that is less.
 _MOST_BYTES = 2**28
+# Number of functions whose values are kept.
 _MOST_FUNCTIONS = 8
-# Types of these modules are told apart by their content alone, others also by identity.
+# Objects of these modules are equal if their content is; others only if they are the same object.
 _BY_VALUE = frozenset(
     {"builtins", "collections", "datetime", "decimal", "fractions", "numpy", "pandas"}
 )
-_NUMBERS_AND_TEXT = "biufcmMSU"  # kinds of arrays whose dtype, shape and bytes say all
-# folders of Python and of installed packages
+# Kinds of arrays that are determined by dtype, shape and bytes.
+_NUMBERS_AND_TEXT = "biufcmMSU"
+# Folders of Python and of installed packages.
 _LIBRARIES = tuple(
     str(Path(folder)) + os.sep
     for folder in {
@@ -53,7 +55,7 @@ _LIBRARIES = tuple(
     }
 )
 _LruCache = type(functools.lru_cache(len))
-# set by Python itself, some of them only when a class is first used
+# Attributes that Python itself sets, some of them only at the first use of a class.
 _CLASS_INTERNALS = frozenset(
     {
         "__annotations__",
@@ -72,28 +74,30 @@ class PairStore:
 
     def __init__(self) -> None:
         self.places: OrderedDict[Hashable, int] = OrderedDict()
-        self.items: dict[Hashable, Any] = {}  # kept alive, for those told apart by identity
+        self.items: dict[Hashable, Any] = {}  # kept alive, if their identity is part of the key
         self.values = np.empty((0, 0))
         self.lock = Lock()
 
     def read(self, rows: list, columns: list) -> NDArray:
-        """The values of all pairs, NaN where they are not known."""
+        """The values of all pairs, NaN if unknown."""
         out = np.full((len(rows), len(columns)), np.nan)
         with self.lock:
-            r, c = (
-                np.array([self.places.get(key, -1) for key in keys]) for keys in (rows, columns)
-            )
-            known = np.flatnonzero(r >= 0), np.flatnonzero(c >= 0)
-            out[np.ix_(*known)] = self.values[np.ix_(r[known[0]], c[known[1]])]
+            row_places = np.array([self.places.get(key, -1) for key in rows])
+            column_places = np.array([self.places.get(key, -1) for key in columns])
+            i = np.flatnonzero(row_places >= 0)
+            j = np.flatnonzero(column_places >= 0)
+            out[np.ix_(i, j)] = self.values[np.ix_(row_places[i], column_places[j])]
         return out
 
     def read_diagonal(self, keys: list) -> NDArray:
-        """The values of items with themselves, NaN where they are not known."""
+        """The values of items with themselves, NaN if unknown."""
+        out = np.full(len(keys), np.nan)
         with self.lock:
-            diagonal = np.diagonal(self.values)
-            return np.array(
-                [diagonal[self.places[key]] if key in self.places else np.nan for key in keys]
-            )
+            for k, key in enumerate(keys):
+                if key in self.places:
+                    place = self.places[key]
+                    out[k] = self.values[place, place]
+        return out
 
     def write(
         self, rows: list, columns: list, block: NDArray, items: Iterable[tuple[Hashable, Any]] = ()
@@ -106,7 +110,9 @@ class PairStore:
         with self.lock:
             self._make_room(keys, capacity)
             self.items.update(items)
-            where = np.ix_(*([self.places[key] for key in side] for side in (rows, columns)))
+            i = [self.places[key] for key in rows]
+            j = [self.places[key] for key in columns]
+            where = np.ix_(i, j)
             self.values[where] = np.where(np.isnan(block), self.values[where], block)
 
     def clear(self) -> None:
@@ -117,7 +123,7 @@ class PairStore:
             self.values = np.empty((0, 0))
 
     def _make_room(self, keys: list, capacity: int) -> None:
-        """Give every key a place, the oldest others' where there are no more."""
+        """Give every key a place; if there are none left, the least recently used items lose theirs."""
         new = [key for key in keys if key not in self.places]
         for key in keys:
             if key in self.places:
@@ -133,21 +139,22 @@ class PairStore:
         while len(free) < len(new):
             key, place = self.places.popitem(last=False)
             self.items.pop(key, None)
-            self.values[place] = self.values[:, place] = np.nan
+            self.values[place] = np.nan
+            self.values[:, place] = np.nan
             free.append(place)
         self.places.update(zip(new, free))
 
 
 class Memory:
-    """What one function returned, as long as all that it depends on is the same."""
+    """The values of one function, and the fingerprint of everything it depended on when they were computed."""
 
     def __init__(self, function: Any):
-        self.function = function  # kept alive: its identity is its name
+        self.function = function  # kept alive, since its identity is part of the key
         self.state: bytes | None = None
         self.stores: dict[Hashable, PairStore] = {}
 
     def store(self, *kind: Hashable) -> PairStore:
-        """The store of values of this kind, such as those that hold in both directions."""
+        """The store of values of this kind, such as those valid in both directions."""
         return self.stores.setdefault(kind, PairStore())
 
     def clear(self) -> None:
@@ -165,7 +172,7 @@ _MEMORIES_LOCK = Lock()
 
 
 def most_items() -> int:
-    """How many items a store may hold."""
+    """The number of items for which a store has room."""
     return int(np.sqrt(min(_MOST_BYTES, memory_budget() // 8) / 8))
 
 
@@ -186,9 +193,9 @@ def memory_of(function: Any) -> Memory:
 
 @contextmanager
 def remembering(function: Any) -> Iterator[Memory | None]:
-    """Memory for calls of a function, empty if anything it depends on has changed since the last; None if unknown.
+    """The memory of a function, emptied if anything it depends on has changed; None if that cannot be detected.
 
-    What the function itself changes while it is called here (a counter, a random generator) does not count.
+    Changes that the function itself makes while it is called here (a counter, a random generator) do not count.
     """
     state = state_of(function)
     if state is None:
@@ -204,7 +211,7 @@ def remembering(function: Any) -> Iterator[Memory | None]:
 
 
 def item_keys(items: NDArray) -> list | None:
-    """What tells items from each other, by content; None if one cannot be written down."""
+    """Keys of items, by content; None if an item cannot be written down."""
     try:
         return [_key(item) for item in items]
     except Exception:  # an object may refuse to be pickled in any way
@@ -212,7 +219,7 @@ def item_keys(items: NDArray) -> list | None:
 
 
 def _key(item: Any) -> Hashable:
-    """Digest of an item, together with the identities of objects in it whose content may not be all there is."""
+    """Digest of an item, with the identities of objects in it that are not determined by their content."""
     if type(item) in (str, np.str_):
         return _digest(b"s" + item.encode("utf-8", "surrogatepass"))
     if type(item) is np.ndarray and item.dtype.kind in _NUMBERS_AND_TEXT:
@@ -228,18 +235,15 @@ def _digest(content: bytes) -> bytes:
 
 
 def kept_items(keys: list, items: NDArray) -> list[tuple[Hashable, Any]]:
-    """The items whose keys hold their identity, so that no other object can take it."""
+    """The items whose keys contain an identity, which no other object can get while they are kept alive."""
     return [(key, item) for key, item in zip(keys, items) if isinstance(key, tuple)]
 
 
 def _function_key(function: Any) -> Hashable:
-    """What tells functions apart: the identity of plain ones; parts and contents of those that cloning copies."""
+    """Key of a function: its identity, or the parts and contents of objects that cloning copies."""
     if isinstance(function, partial):
-        return (
-            "partial",
-            _function_key(function.func),
-            _content((function.args, function.keywords)),
-        )
+        arguments = _content((function.args, function.keywords))
+        return ("partial", _function_key(function.func), arguments)
     if isinstance(function, MethodType):
         return ("method", id(function.__func__), _content(function.__self__))
     if isinstance(function, (FunctionType, BuiltinFunctionType, type)):
@@ -256,7 +260,7 @@ def _content(thing: Any) -> Hashable:
 
 
 def state_of(function: Any) -> bytes | None:
-    """Fingerprint of a function and of all that can be reached from it; None if something cannot be written down.
+    """Fingerprint of a function and of everything that can be reached from it; None if it cannot be written down.
 
     Out of reach are files, state inside compiled code, the settings of installed packages, and names that are looked up
     with `getattr` or `globals`.
@@ -268,13 +272,13 @@ def state_of(function: Any) -> bytes | None:
 
 
 class _Sink:
-    """A file that keeps only the digest of what is written."""
+    """A file that keeps only the digest of its content."""
 
     def __init__(self) -> None:
         self.hash = blake2b(digest_size=16)
 
     def write(self, content: Any) -> None:
-        """Take what pickle writes."""
+        """Add to the digest."""
         self.hash.update(content)
 
 
@@ -287,8 +291,8 @@ class _Writer(pickle.Pickler):
 
     def __init__(self, *, with_classes: bool):
         self.with_classes = with_classes
-        self.identities: list[int] = []  # of objects that are not told apart by content alone
-        self.plain: set[type] = set()  # types met before that pickle writes well, for speed
+        self.identities: list[int] = []  # of objects that are not determined by their content
+        self.plain: set[type] = set()  # types already seen that pickle writes well, for speed
         self.sink = _Sink()
         super().__init__(self.sink, protocol=5)
 
@@ -298,40 +302,36 @@ class _Writer(pickle.Pickler):
         return self.sink.hash.digest()
 
     def reducer_override(self, thing: Any) -> Any:
-        """What is written of an object: a stub, its name, and its content, which may refer to the object itself."""
+        """How pickle writes an object: a stub, its name, and its content, which may refer to the object itself."""
         if type(thing) in self.plain:
             return NotImplemented
         if isinstance(thing, FunctionType):
-            if _is_installed(thing.__module__):
-                return NotImplemented
-            return _stub, ("function", thing.__qualname__), _parts(thing)
+            return self._function(thing)
         if isinstance(thing, type):
-            if not self.with_classes or _is_installed(thing.__module__):
-                return NotImplemented
-            attributes = {k: v for k, v in vars(thing).items() if k not in _CLASS_INTERNALS}
-            return _stub, ("class", thing.__qualname__), (thing.__bases__, attributes)
-        if isinstance(thing, CodeType):
-            names = (thing.co_names, thing.co_varnames, thing.co_freevars)
-            return _stub, ("code", thing.co_code, *names), thing.co_consts
-        if isinstance(thing, ModuleType):
-            if not _is_installed(thing.__name__):
-                raise pickle.PicklingError("which attributes matter is unknown")
-            return _stub, ("module", thing.__name__)
-        if isinstance(thing, (staticmethod, classmethod)):
-            return _stub, (type(thing).__name__,), thing.__func__
-        if isinstance(thing, property):
-            return _stub, ("property",), (thing.fget, thing.fset, thing.fdel)
-        if isinstance(thing, (GetSetDescriptorType, MemberDescriptorType)):
-            return _stub, ("slot", thing.__name__)
-        if isinstance(thing, MappingProxyType):
-            return _stub, ("mapping",), dict(thing)
-        if isinstance(thing, _LruCache):
-            return _stub, ("lru_cache",), thing.__wrapped__
+            return self._class(thing)
+        if isinstance(thing, _MACHINERY):
+            return _machinery(thing)
+        return self._object(thing)
+
+    def _function(self, function: FunctionType) -> Any:
+        if _is_installed(function.__module__):
+            return NotImplemented
+        return _stub, ("function", function.__qualname__), _parts(function)
+
+    def _class(self, kind: type) -> Any:
+        if not self.with_classes or _is_installed(kind.__module__):
+            return NotImplemented
+        attributes = {
+            name: value for name, value in vars(kind).items() if name not in _CLASS_INTERNALS
+        }
+        return _stub, ("class", kind.__qualname__), (kind.__bases__, attributes)
+
+    def _object(self, thing: Any) -> Any:
         kind = type(thing)
         is_by_value = kind.__module__.partition(".")[0] in _BY_VALUE
         if not is_by_value:
             self.identities.append(id(thing))
-        if _chooses_its_pickle(kind):  # and may leave something out
+        if _chooses_its_pickle(kind):  # and may omit something
             content = getattr(thing, "__dict__", None)
             return _stub, ("object", kind), (content, thing.__reduce_ex__(5))
         if is_by_value:
@@ -339,12 +339,46 @@ class _Writer(pickle.Pickler):
         return NotImplemented
 
 
+#: Parts of functions, classes and modules that pickle cannot write.
+_MACHINERY = (
+    CodeType,
+    ModuleType,
+    staticmethod,
+    classmethod,
+    property,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MappingProxyType,
+    _LruCache,
+)
+
+
+def _machinery(thing: Any) -> tuple:
+    """How the parts of functions, classes and modules are written."""
+    if isinstance(thing, CodeType):
+        names = (thing.co_names, thing.co_varnames, thing.co_freevars)
+        return _stub, ("code", thing.co_code, *names), thing.co_consts
+    if isinstance(thing, ModuleType):
+        if not _is_installed(thing.__name__):
+            raise pickle.PicklingError("which attributes matter is unknown")
+        return _stub, ("module", thing.__name__)
+    if isinstance(thing, (staticmethod, classmethod)):
+        return _stub, (type(thing).__name__,), thing.__func__
+    if isinstance(thing, property):
+        return _stub, ("property",), (thing.fget, thing.fset, thing.fdel)
+    if isinstance(thing, MappingProxyType):
+        return _stub, ("mapping",), dict(thing)
+    if isinstance(thing, _LruCache):
+        return _stub, ("lru_cache",), thing.__wrapped__
+    return _stub, ("slot", thing.__name__)
+
+
 def _stub(*name: Any) -> None:
-    """Stands for what pickle would call to make the object again."""
+    """Takes the place of the function that pickle would call to make the object again."""
 
 
 def _parts(function: FunctionType) -> tuple:
-    """All that the values of a function can depend on, as far as its code names it."""
+    """Everything that the values of a function can depend on, as far as its code names it."""
     code = function.__code__
     names = _names(code)
     closure = [_cell_content(cell) for cell in function.__closure__ or ()]
@@ -373,7 +407,7 @@ def _cell_content(cell: Any) -> Any:
 
 
 def _attributes(value: Any, names: list[str], seen: tuple = ()) -> Any:
-    """The named attributes of a module of the user and of modules inside it; any other value as it is."""
+    """The named attributes of a user's module and of modules inside it; any other value unchanged."""
     if not isinstance(value, ModuleType) or _is_installed(value.__name__):
         return value
     if value in seen:
@@ -394,7 +428,7 @@ def _is_installed(name: str | None) -> bool:
 
 
 def _chooses_its_pickle(kind: type) -> bool:
-    """Whether a class of the user defines itself what is pickled of its objects."""
+    """Whether a user's class defines how its objects are pickled."""
     own = [vars(base) for base in kind.__mro__ if not _is_installed(base.__module__)]
     hooks = ("__reduce__", "__reduce_ex__", "__getstate__")
     return any(hook in attributes for attributes in own for hook in hooks)
