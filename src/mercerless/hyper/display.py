@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless.core.display import NEGATIVE, NEUTRAL, POSITIVE, Display
 from mercerless.hyper.selection import encode_target
-from mercerless.inspection.base import NEGATIVE, NEUTRAL, POSITIVE, Display
 
 
 @dataclass(eq=False, repr=False)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.inspection.base import NEGATIVE, NEUTRAL, POSITIVE, Display
+from mercerless.core.display import NEGATIVE, NEUTRAL, POSITIVE, Display
 
 
 @dataclass(eq=False, repr=False)

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigvalsh
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless.core.display import NEGATIVE, NEUTRAL, POSITIVE, Display
 from mercerless.core.validation import check_option, check_square, check_symmetric, guess_task
-from mercerless.inspection.base import NEGATIVE, NEUTRAL, POSITIVE, Display
 from mercerless.inspection.maps import likeness_order
 from mercerless.spectra import Indefiniteness, as_similarities, indefiniteness, matrix_kind
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless.core.display import COLORS, NEGATIVE, NEUTRAL, POSITIVE, Display
 from mercerless.core.validation import check_option
-from mercerless.inspection.base import COLORS, NEGATIVE, NEUTRAL, POSITIVE, Display
 
 
 @dataclass(eq=False, repr=False)

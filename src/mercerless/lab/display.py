@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.inspection.base import Display
+from mercerless.core.display import Display
 from mercerless.lab.model import LocalForm
 
 

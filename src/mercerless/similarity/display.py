@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.inspection.base import NEGATIVE, POSITIVE, Display
+from mercerless.core.display import NEGATIVE, POSITIVE, Display
 
 
 @dataclass(eq=False, repr=False)
