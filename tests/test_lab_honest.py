@@ -16,11 +16,13 @@ from mercerless.lab.model import Rows, Settings
 from mercerless.lab.selection import CHECKPOINTS, LocalLearner, Watch
 from mercerless.lab.support import select_support
 from mercerless.table.encoding import PLAIN
-from mercerless.table.fit import Blend, LABSolution, blend_forms
-from mercerless.table.members.candidate import Extra
+from mercerless.table.fit import TableSolution, fit_table
+from mercerless.table.members.candidate import Candidate, Contest
+from mercerless.table.members.local import LocalMachines
 from mercerless.table.members.ridge import _ridge_descent, _ridge_grid
-from mercerless.table.members.wide import Labeled, Trees, boost, raw_predictions, tree_candidate
+from mercerless.table.members.trees import Trees, boost, raw_predictions, tree_candidate
 from mercerless.table.target import join_transformed, possible_transforms
+from mercerless.table.weighing import Labeled
 
 
 def waves(n, noise=0.3, seed=0):
@@ -59,35 +61,33 @@ class Known(NamedTuple):
     Y: np.ndarray
     weight: float = 1.0
 
-    def __call__(self, X):
-        return self.Y
+
+class KnownMember(NamedTuple):
+    """Puts one up with given predictions."""
+
+    out_of_fold: np.ndarray
+
+    def candidates(self, contest, tried):
+        assert [candidate.name for candidate in tried] == ["gaussian"]
+        return [Candidate("known", self.out_of_fold, lambda: Known(contest.rows.Y))]
 
 
 def test_the_certificate_is_that_of_members_with_weight():
     X, y = make_lab_function(90, function="f1", random_state=0)
     rows = Rows(X, y[:, None])
-    folds = make_folds(3, X, random_state=0)
-    held = np.concatenate([valid for _, valid in folds])
-
-    def blend(predictions):
-        def extra(*_):
-            return {"known": Extra(predictions, lambda total: Known(rows.Y))}
-
-        settings = Settings(n_support=10, max_iter=5)
-        return blend_forms(["gaussian"], rows, settings, folds, extra=extra)
-
-    alone = blend(rows.Y[held])
-    assert [type(member) for member in alone.expansions] == [Known]
-    assert alone.certificate == 0.0 and len(alone.loss_curve) == 0
+    contest = Contest(rows, make_folds(3, X, random_state=0), Settings(n_support=10, max_iter=5))
+    truth = rows.Y[contest.held]
+    alone = fit_table(contest, [LocalMachines(), KnownMember(truth)], 3)
+    assert [type(member) for member in alone.members] == [Known]
+    assert alone.certificate == 0.0
     assert len(alone.curves["gaussian"])  # what was tried can still be seen
-    local = blend(100 + rows.Y[held])
-    assert [member.form for member in local.expansions] == ["gaussian"]
-    assert local.certificate == local.expansions[0].certificate > 0.0
-    assert np.all(np.diff(local.loss_curve) <= 0) and len(local.loss_curve) > 1
+    local = fit_table(contest, [LocalMachines(), KnownMember(100 + truth)], 3)
+    assert [member.form for member in local.members] == ["gaussian"]
+    assert local.certificate == local.members[0].certificate > 0.0
 
 
 @pytest.mark.parametrize("better", [0, 1])
-def test_through_a_transform_certificate_and_losses_are_those_of_what_predicts(better):
+def test_through_a_transform_the_certificate_is_that_of_what_predicts(better):
     X, _ = waves(200)
     y = np.exp(np.random.RandomState(1).normal(size=200))
     log = possible_transforms(y)[0]
@@ -97,16 +97,14 @@ def test_through_a_transform_certificate_and_losses_are_those_of_what_predicts(b
 
     def solution(truth, is_good, certificate):
         predictions = truth if is_good else truth[::-1]
-        blend = Blend([], held, predictions, {}, {}, np.array([certificate]), certificate, 0.0)
         form = Trees("boosted trees", [], np.zeros(1), np.ones(1), 1.0, standard_scaling(X), PLAIN)
-        return LABSolution([form], blend, held, 1.0)
+        return TableSolution([form], held, predictions, {}, {}, certificate, 1.0)
 
     plain = solution(standardized[:, None], better == 0, 0.25)
     other = solution(log.standardized, better == 1, 0.5)
     joined = join_transformed(plain, other, table, log, None, target_units(y[:, None], None))
-    assert len(joined.forms) == 1
-    assert joined.blend.certificate == (plain, other)[better].blend.certificate
-    assert_array_equal(joined.blend.loss_curve, [joined.blend.certificate])
+    assert len(joined.members) == 1
+    assert joined.certificate == (plain, other)[better].certificate
 
 
 def test_the_certificate_of_all_rows_falls_with_their_descent():
@@ -200,13 +198,13 @@ class TestOutOfFold:
         stages = {}
         for n_iter in range(10, 401, 10):
             predicted = raw_predictions(boost(known, n_iter, 0), X[folds[2][1]], 1)
-            stages[n_iter] = np.allclose(predicted, trees.predictions[last])
+            stages[n_iter] = np.allclose(predicted, trees.out_of_fold[last])
             if stages[n_iter]:
                 break
         errors = Labeled(Rows(X, Y), None).take(folds[2][1])
         least = errors.loss(raw_predictions(boost(known, 10, 0), X[folds[2][1]], 1))
         assert stages[n_iter] and n_iter > 10  # though few are best for noise
-        assert least < errors.loss(trees.predictions[last])
+        assert least < errors.loss(trees.out_of_fold[last])
 
     @pytest.mark.slow
     def test_a_target_hardly_moves_its_own_prediction(self):
@@ -248,10 +246,10 @@ class TestWeights:
         rows = Rows(X, y[:, None], np.r_[np.full(10, 1e-3), np.ones(80)])
         rows.Y[:10] += 5.0
         folds = make_folds(3, X, random_state=0)
-        held = np.concatenate([valid for _, valid in folds])
-        blend = blend_forms(["gaussian"], rows, Settings(n_support=10, max_iter=5), folds)
-        expected = np.mean((blend.predictions - rows.Y[held]) ** 2)
-        assert_allclose(blend.errors["gaussian"], expected)
+        contest = Contest(rows, folds, Settings(n_support=10, max_iter=5))
+        average = fit_table(contest, [LocalMachines()], 2)
+        expected = np.mean((average.out_of_fold - rows.Y[contest.held]) ** 2)
+        assert_allclose(average.errors["gaussian"], expected)
         assert expected > 2.0
 
     def test_units_of_targets_are_those_of_repeated_rows(self):

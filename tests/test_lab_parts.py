@@ -18,19 +18,13 @@ from mercerless.lab.model import Rows, Settings
 from mercerless.lab.selection import LocalLearner, Watch, _losses
 from mercerless.lab.support import fold_supports, select_support
 from mercerless.table.encoding import PLAIN, read_columns
-from mercerless.table.fit import Blend, LABSolution
-from mercerless.table.members.wide import (
-    Judge,
-    Labeled,
-    Trees,
-    Wide,
-    WideLearner,
-    pool_weights,
-    raw_predictions,
-)
+from mercerless.table.fit import TableSolution
+from mercerless.table.members.trees import Trees, raw_predictions
+from mercerless.table.members.wide import Wide, WideLearner
 from mercerless.table.outliers import _deviations
 from mercerless.table.plan import boosting_rows, center_count
 from mercerless.table.target import join_transformed, possible_transforms
+from mercerless.table.weighing import Judge, Labeled, pool_weights
 
 QUICK = {"n_support": 12, "kernel": "gaussian", "max_iter": 5, "random_state": 0}
 
@@ -164,7 +158,7 @@ def test_a_wide_machine_of_more_rows_has_centers_in_proportion():
     machine = learner.candidate(learner.trial(Wide("gaussian", np.log(np.full(3, 2.0)))))
     assert len(machine.model.support) == 30
     everything = WideLearner(rows, np.arange(90), np.arange(60, 90), True, n_centers=30)
-    model = everything.refit(machine, 60, None)
+    model = everything.refit(machine, 60)
     assert len(model.support) == 45 and len(np.unique(model.support)) == 45
     assert np.mean((model.predict(X, X) - rows.Y) ** 2) < 0.3
 
@@ -210,12 +204,11 @@ def test_the_way_back_and_the_weights_of_held_out_rows_are_those_of_others():
 
     def solution(truth, noise):
         predictions = truth[held] + noise * random.normal(size=(n, 1))
-        blend = Blend([], held, predictions, {}, {}, np.zeros(0), 0.0, 0.0)
-        return LABSolution([form], blend, held, 1.0)
+        return TableSolution([form], held, predictions, {}, {}, 0.0, 1.0)
 
     plain, other = solution(unit(y[:, None]), 0.5), solution(log.standardized, 0.5)
     joined = join_transformed(plain, other, table, log, weight, unit)
-    z = other.blend.predictions[:, 0] * log.units.scale[0] + log.units.center[0]
+    z = other.out_of_fold[:, 0] * log.units.scale[0] + log.units.center[0]
     errors = log.z[held] - z
     truth = unit(y[:, None])[held]
     parts = np.array_split(np.arange(n), 5)
@@ -226,11 +219,11 @@ def test_the_way_back_and_the_weights_of_held_out_rows_are_those_of_others():
         through[part] = (back(z[part])[:, None] - unit.center) / unit.scale
     for part in parts:
         others = np.setdiff1d(np.arange(n), part)
-        pair = [plain.blend.predictions, through]
+        pair = [plain.out_of_fold, through]
         of_others = [p[others] for p in pair]
         shares = average(of_others, truth[others], weight[held][others], TABLE_NUMBERS).weights
         expected = sum(share * p[part] for share, p in zip(shares, pair))
-        assert_allclose(joined.blend.predictions[part], expected, rtol=1e-9)
+        assert_allclose(joined.out_of_fold[part], expected, rtol=1e-9)
     assert len(choice_parts([(held, held)])) == 5
 
 

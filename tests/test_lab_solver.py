@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.lab.model import Expansion, Rows, Settings, fixed_columns, with_coefficients
-from mercerless.lab.selection import CHECKPOINTS, Candidate, LocalLearner
+from mercerless.lab.selection import CHECKPOINTS, LocalLearner, Validated
 from mercerless.lab.solver import (
     LocalRegression,
     Moments,
@@ -30,8 +30,11 @@ from mercerless.lab.solver import (
     solve_coefficients,
 )
 from mercerless.lab.support import SELECTIONS, fold_supports, select_support
-from mercerless.table.fit import blend_forms, cross_weighed
-from mercerless.table.members.ridge import all_rows_candidates, one_bandwidth
+from mercerless.table.fit import fit_table
+from mercerless.table.members.candidate import Contest
+from mercerless.table.members.local import LocalMachines
+from mercerless.table.members.ridge import RidgeOnAllRows, all_rows_candidates, one_bandwidth
+from mercerless.table.weighing import cross_weighed
 
 FORMS = {"gaussian": LocalGaussian, "exponential": LocalExponential, "laplace": LocalLaplace}
 
@@ -287,8 +290,8 @@ def test_out_of_fold_predictions_of_all_rows_are_those_of_fits_without_them():
         width, ridge = np.exp(model.log_bandwidths), np.exp(model.log_ridge)
         peer = KernelRidge(kernel="rbf", gamma=0.5 / width**2, alpha=ridge).fit(X[train], Y[train])
         direct.append(peer.predict(X[valid]))
-    assert_allclose(plain.predictions, np.concatenate(direct), rtol=1e-6, atol=1e-9)
-    assert learned.finish(None).log_bandwidths.shape == (3,)
+    assert_allclose(plain.out_of_fold, np.concatenate(direct), rtol=1e-6, atol=1e-9)
+    assert learned.refit().log_bandwidths.shape == (3,)
     # whatever the held-out targets are
     train, valid = folds[1]
     other = Y.copy()
@@ -296,7 +299,7 @@ def test_out_of_fold_predictions_of_all_rows_are_those_of_fits_without_them():
     held = np.concatenate([part for _, part in folds])
     again = all_rows_candidates("gaussian", Rows(X, other), folds)
     for before, after in zip((plain, learned), again):
-        same = np.all(before.predictions == after.predictions, axis=1)
+        same = np.all(before.out_of_fold == after.out_of_fold, axis=1)
         assert_array_equal(same, np.isin(held, valid))
 
 
@@ -305,14 +308,14 @@ def test_a_fit_is_at_least_as_good_on_validation_as_its_parts_allow():
     Y = Y + 0.3 * np.random.default_rng(1).normal(size=Y.shape)
     folds = list(KFold(3, shuffle=True, random_state=0).split(X))
     settings = Settings(n_support=20, max_iter=10)
-    blend = blend_forms(["gaussian", "laplace"], Rows(X, Y), settings, folds, all_rows=True)
-    one = blend_forms(["gaussian", "laplace"], Rows(X, Y), settings, folds[:1], all_rows=True)
-    for each in (blend, one):
-        error = np.mean(np.sum((each.predictions - Y[each.validation_rows]) ** 2, axis=1))
+    for splits in (folds, folds[:1]):
+        contest = Contest(Rows(X, Y), splits, settings, forms=("gaussian", "laplace"))
+        average = fit_table(contest, [LocalMachines(), RidgeOnAllRows()], max_members=3)
+        error = np.mean(np.sum((average.out_of_fold - Y[contest.held]) ** 2, axis=1))
         # which is the best in hindsight; the weights are those of other rows
-        assert error <= 1.4 * min(each.errors.values())
-    assert len(blend.errors) == 6
-    assert np.isclose(sum(e.weight for e in blend.expansions), 1)
+        assert error <= 1.4 * min(average.errors.values())
+        assert len(average.errors) == 6
+        assert np.isclose(sum(member.weight for member in average.members), 1)
 
 
 def test_a_form_that_its_rival_leaves_no_weight_is_given_up():
@@ -352,7 +355,7 @@ def test_further_rows_refine_and_bad_rows_are_undone():
     learner = LocalLearner("gaussian", Settings(n_support=12, max_iter=20))
     noise = np.random.default_rng(0).normal(size=(100, 1))
     good, bad = (lambda: Rows(X[:200], Y[:200])), (lambda: Rows(X[200:300], noise))
-    candidate = Candidate(start, np.zeros((0, 1)), np.zeros(0), curve=[(40, np.inf)])
+    candidate = Validated(start, np.zeros((0, 1)), np.zeros(0), curve=[(40, np.inf)])
     refined = learner.refine(candidate, rows, [good, bad], held)
     assert [iteration for iteration, _ in refined.curve] == [40, 60, 80]
     assert refined.curve[1][1] < refined.curve[2][1]
@@ -367,7 +370,7 @@ def test_further_rows_refine_and_bad_rows_are_undone():
 )
 def test_a_given_ridge_is_kept_where_validation_chooses_no_iterations(settings):
     X, _, _, Y = problem()
-    unlearned = Candidate(None, np.zeros((0, 1)), np.zeros(0), n_iter=0)
+    unlearned = Validated(None, np.zeros((0, 1)), np.zeros(0), n_iter=0)
     model = LocalLearner("gaussian", settings).learn_again(unlearned, Rows(X, Y)).expansion
     assert_allclose(np.exp(model.log_ridge), 1e-5 if settings.ridge is None else settings.ridge)
     assert_array_equal(model.log_bandwidths, np.tile(model.log_bandwidths[0], (8, 1)))
@@ -401,25 +404,22 @@ def test_rows_held_out_are_averaged_by_the_weights_of_other_folds():
     n = 12
     rows, held = Rows(rng.normal(size=(n, 2)), rng.normal(size=(n, 1))), rng.permutation(n)
     folds = [(np.setdiff1d(held, part), part) for part in np.split(held, 3)]
-    names = ("first", "second")
-    tried = {k: Candidate(None, rng.normal(size=(n, 1)), np.zeros(0), 0.0) for k in names}
+    first, second = rng.normal(size=(2, n, 1))
 
-    def weigh(candidates, others, numbers, among):
-        assert_array_equal(others.Y, rows.Y[numbers])
-        assert_array_equal(held[among], numbers)
-        return dict(zip(candidates, (others.Y.mean(), 1 - others.Y.mean()))), {}
+    def weigh(places):
+        mean = rows.Y[held[places]].mean()
+        return np.array([mean, 1 - mean])
 
-    share = dict(zip(names, (0.3, 0.7)))
-    predictions = cross_weighed(tried, held, rows, folds, share, weigh)
+    predictions = cross_weighed([first, second], np.array([0.3, 0.7]), weigh, folds)
     for train, part in folds:
-        mine, first = np.isin(held, part), rows.Y[train].mean()
-        expected = (
-            first * tried["first"].predictions[mine]
-            + (1 - first) * tried["second"].predictions[mine]
-        )
+        mine, share = np.isin(held, part), rows.Y[train].mean()
+        expected = share * first[mine] + (1 - share) * second[mine]
         assert_allclose(predictions[mine], expected)
     hold_out = [(np.zeros(0, dtype=int), held)]  # in five parts
-    predictions = cross_weighed(tried, held, rows, hold_out, share, weigh)
-    first = np.delete(rows.Y[held], [0, 1, 2]).mean()
-    expected = first * tried["first"].predictions + (1 - first) * tried["second"].predictions
+    predictions = cross_weighed([first, second], np.array([0.3, 0.7]), weigh, hold_out)
+    share = np.delete(rows.Y[held], [0, 1, 2]).mean()
+    expected = share * first + (1 - share) * second
     assert_allclose(predictions[:3], expected[:3])
+    alone = [(np.zeros(0, dtype=int), held[:1])]  # nobody else to ask
+    predictions = cross_weighed([first[:1], second[:1]], np.array([0.3, 0.7]), weigh, alone)
+    assert_allclose(predictions, 0.3 * first[:1] + 0.7 * second[:1])

@@ -60,6 +60,7 @@ FLOORS = {
     "target": 1,
     "outliers": 1,
     "plan": 1,
+    "weighing": 1,
     "spread": 1,
     "fit": 1,
     "base": 2,

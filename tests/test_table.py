@@ -21,7 +21,7 @@ from mercerless.table.encoding import (
     training_statistics,
     tree_columns,
 )
-from mercerless.table.members.wide import tree_candidate
+from mercerless.table.members.trees import tree_candidate
 
 QUICK = {"members": ["local"], "max_iter": 10, "random_state": 0}
 
@@ -156,12 +156,12 @@ def test_trees_split_categories_and_bear_a_column_that_a_fold_does_not_know():
     scaling, folds = standard_scaling(Z), [(np.arange(300), np.arange(300, 400))]
     rows, labels = Rows(scaling(Z), 2 * y[:, None] - 1), y.astype(int)
     found = tree_candidate(rows, folds, labels, 0, columns=tree_columns(encoding))
-    trees = found.finish(None)
+    trees = found.refit()
     assert trees.columns.categories == [1] and trees.models[0].is_categorical_.tolist() == [
         False,
         True,
     ]
-    assert np.mean((found.predictions[:, 0] > 0) == labels[300:]) > 0.98
+    assert np.mean((found.out_of_fold[:, 0] > 0) == labels[300:]) > 0.98
     assert np.mean((trees._replace(scaling=scaling)(Z)[:, 0] > 0) == labels) > 0.98
 
 

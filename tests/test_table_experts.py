@@ -9,7 +9,6 @@ from mercerless.lab.model import Expansion, Rows, with_coefficients
 from mercerless.lab.solver import leave_one_out
 from mercerless.table import plan as lab_plan
 from mercerless.table.members import experts as lab_experts
-from mercerless.table.members import wide as lab_members
 from mercerless.table.members.experts import (
     ExpertMetric,
     choose_width,
@@ -102,10 +101,10 @@ def test_held_out_targets_do_not_enter_held_out_predictions_but_the_last_fit(sma
     spoiled = Rows(rows.X, rows.Y.copy(), rows.weight)
     spoiled.Y[400:] += 5.0
     first, second = (expert_candidate(some, fold, [np.zeros(3)], 0) for some in (rows, spoiled))
-    assert_allclose(first.predictions, second.predictions, rtol=1e-10)
-    assert np.mean((first.predictions - rows.Y[400:]) ** 2) < 0.3 * rows.Y.var()
+    assert_allclose(first.out_of_fold, second.out_of_fold, rtol=1e-10)
+    assert np.mean((first.out_of_fold - rows.Y[400:]) ** 2) < 0.3 * rows.Y.var()
     new = rows.X[400:]
-    assert np.mean(second.finish(None)(new)) > np.mean(first.finish(None)(new)) + 3.0
+    assert np.mean(second.refit()(new)) > np.mean(first.refit()(new)) + 3.0
 
 
 def test_few_rows_have_no_experts():
@@ -118,7 +117,7 @@ def test_few_rows_have_no_experts():
 @pytest.mark.slow
 def test_experts_win_a_board_of_many_squares_and_survive_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(lab_plan, "_WIDE_CENTERS", 500)
-    monkeypatch.setattr(lab_members, "_EXPERT_CENTERS", 500)
+    monkeypatch.setattr(lab_experts, "_CENTERS", 500)
     random = np.random.RandomState(0)
     X = random.uniform(0, 12, (7500, 2))
     y = np.where(np.floor(X).sum(axis=1) % 2 == 0, "black", "white")

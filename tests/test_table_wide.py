@@ -16,18 +16,9 @@ from mercerless.core.scaling import BLOCK_BYTES
 from mercerless.kernels import LocalExponential
 from mercerless.lab.model import LocalForm, Projected, Rows
 from mercerless.lab.solver import Moments, moments, single_exponential
-from mercerless.table.members import wide as lab_members
-from mercerless.table.members.wide import (
-    Judge,
-    Labeled,
-    Trees,
-    Wide,
-    WideLearner,
-    boost,
-    pool_weights,
-    tree_candidate,
-    wide_candidates,
-)
+from mercerless.table.members import trees as tree_members
+from mercerless.table.members.trees import Trees, boost, tree_candidate
+from mercerless.table.members.wide import Wide, WideLearner, wide_candidates
 from mercerless.table.members.wide_solver import (
     norm_penalty,
     slope_map,
@@ -37,8 +28,13 @@ from mercerless.table.members.wide_solver import (
 )
 from mercerless.table.outliers import outlier_weights
 from mercerless.table.plan import center_count
+from mercerless.table.weighing import Judge, Labeled, pool_weights
 
 RNG = np.random.default_rng(0)
+
+
+def by_name(candidates):
+    return {candidate.name: candidate for candidate in candidates}
 
 
 def exponential(X, Y):
@@ -111,7 +107,7 @@ def test_centers_are_doubled_only_where_that_helps():
         trial = learner.trial(Wide("laplace", np.zeros(2)))
         found = learner.candidate(trial)
         sizes.append(len(found.model.support))
-        model, whole = learner.finish(found, None), np.linalg.norm(found.coef)
+        model, whole = learner.finish(found), np.linalg.norm(found.coef)
         assert found.loss == learner.judge(learner.valid)(found.predictions)
         assert len(model.coef) == sizes[-1] and 0.1 < np.linalg.norm(model.coef) / whole < 10
     assert sizes[0] < sizes[1] == 1400
@@ -186,7 +182,7 @@ def test_trees_do_not_see_the_rows_they_are_judged_on():
     folds = [(np.arange(200), np.arange(200, 300)), (np.arange(100, 300), np.arange(100))]
     found = tree_candidate(Rows(X, Y), folds, None, seed=0)
     held = np.concatenate([valid for _, valid in folds])
-    assert np.mean((found.predictions - Y[held]) ** 2) > 0.9 * np.var(Y[held])
+    assert np.mean((found.out_of_fold - Y[held]) ** 2) > 0.9 * np.var(Y[held])
     assert tree_candidate(Rows(X, Y), folds, (np.arange(300) >= 200).astype(int), seed=0) is None
     wide = Rows(np.zeros((3000, 3000), dtype=np.float32), np.zeros((3000, 10)))
     assert tree_candidate(wide, folds[:1], None, seed=0) is None  # would take too long
@@ -198,9 +194,9 @@ def test_trees_learn_from_all_rows_of_larger_data():
     rows, folds = Rows(X[:300], Y[:300]), [(np.arange(200), np.arange(200, 300))]
     few = tree_candidate(rows, folds, None, seed=0)
     more = tree_candidate(rows, folds, None, seed=0, further=Labeled(Rows(X[300:], Y[300:]), None))
-    few_error, error = (np.mean((c.predictions - Y[200:300]) ** 2) for c in (few, more))
+    few_error, error = (np.mean((c.out_of_fold - Y[200:300]) ** 2) for c in (few, more))
     assert error < few_error
-    assert_allclose(more.finish(None)(X[200:300]), more.predictions)
+    assert_allclose(more.refit()(X[200:300]), more.out_of_fold)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -211,7 +207,7 @@ def test_iterations_of_trees_are_those_of_the_least_log_loss(seed):
     labels = (X[:, 0] + X[:, 1] > 0).astype(int)
     train, valid = np.arange(160), np.arange(160, 240)
     rows = Rows(X, 2.0 * labels[:, None] - 1)
-    found = tree_candidate(rows, [(train, valid)], labels, seed=0).predictions[:, 0]
+    found = tree_candidate(rows, [(train, valid)], labels, seed=0).out_of_fold[:, 0]
     model = boost(Labeled(rows, labels).take(train), 50, 0)[0]  # the fewest that are tried
     losses = [log_loss(labels[valid], p) for p in list(model.staged_predict_proba(X[valid]))[9::10]]
     assert log_loss(labels[valid], expit(found)) <= min(losses) + 1e-12
@@ -221,8 +217,8 @@ def test_trees_far_behind_the_others_are_given_up():
     X = RNG.uniform(size=(400, 3))
     Y = X.sum(axis=1, keepdims=True)  # ever more trees come ever closer
     rows, folds = Rows(X, Y), [(np.arange(300), np.arange(300, 400))]
-    alone = tree_candidate(rows, folds, None, seed=0).finish(None)
-    behind = tree_candidate(rows, folds, None, seed=0, rivals=[0 * Y[300:], Y[300:]]).finish(None)
+    alone = tree_candidate(rows, folds, None, seed=0).refit()
+    behind = tree_candidate(rows, folds, None, seed=0, rivals=[0 * Y[300:], Y[300:]]).refit()
     assert behind.models[0].n_iter_ < alone.models[0].n_iter_
 
 
@@ -230,13 +226,13 @@ def test_larger_trees_compete_where_many_rows_ask_for_more_iterations(monkeypatc
     X = RNG.uniform(size=(3000, 2))
     Y = np.sign(np.sin(25 * X[:, :1]) * np.sin(25 * X[:, 1:]))  # a board of many fields
     rows, folds = Rows(X, Y), [(np.arange(2500), np.arange(2500, 3000))]
-    monkeypatch.setattr(lab_members, "_BOOSTING_WORK", 60 * 3000)
+    monkeypatch.setattr(tree_members, "_BOOSTING_WORK", 60 * 3000)
     small = tree_candidate(rows, folds, None, seed=0)
-    monkeypatch.setattr(lab_members, "_MANY_ROWS", 2500)
+    monkeypatch.setattr(tree_members, "_MANY_ROWS", 2500)
     large = tree_candidate(rows, folds, None, seed=0)
-    leaves = [each.finish(None).models[0].max_leaf_nodes for each in (small, large)]
+    leaves = [each.refit().models[0].max_leaf_nodes for each in (small, large)]
     assert leaves == [31, 127]
-    errors = [np.mean((each.predictions - Y[2500:]) ** 2) for each in (small, large)]
+    errors = [np.mean((each.out_of_fold - Y[2500:]) ** 2) for each in (small, large)]
     assert errors[1] < 0.9 * errors[0]
 
 
@@ -260,14 +256,16 @@ def test_one_bandwidth_competes_where_features_are_many(d):
     labels, start = (Y[:, 0] > 0).astype(int), RNG.normal(size=d)
     learner = WideLearner(Rows(X, Y), np.arange(200), np.arange(200, 300), True, labels)
     shared = {"gaussian": [start], "laplace": [start + np.log(d)]}
-    found = wide_candidates([learner], shared, learner)
+    found = by_name(wide_candidates([learner], shared, learner))
     one = ["gaussian, many centers"] if d == 60 else []
     assert list(found) == ["laplace, many centers", *one, "exponential, learned map"]
-    assert "gaussian, many centers" in wide_candidates([learner], {"gaussian": [start]}, learner)
+    assert "gaussian, many centers" in by_name(
+        wide_candidates([learner], {"gaussian": [start]}, learner)
+    )
     if one:
         judge = Judge(Y[200:], None, labels[200:])
-        assert judge(found[one[0]].predictions) < judge(found["laplace, many centers"].predictions)
-        assert np.ndim(found[one[0]].finish(None).log_bandwidths) == 0
+        assert judge(found[one[0]].out_of_fold) < judge(found["laplace, many centers"].out_of_fold)
+        assert np.ndim(found[one[0]].refit().log_bandwidths) == 0
 
 
 def by_the_attributes(model, T):
@@ -380,7 +378,7 @@ def test_wide_machines_need_the_memory_they_are_planned_with():
         best = learner.trial(Wide("exponential", np.zeros(3)))
         tracemalloc.start()
         kept = [learner.candidate(best) for _ in range(2)]  # as many as a fit has
-        learner.finish(kept[0], None)
+        learner.finish(kept[0])
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 100.0 * m**2 + 1.25 * BLOCK_BYTES

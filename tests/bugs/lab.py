@@ -23,8 +23,8 @@ BUGS = [
     ),
     Bug(
         "lab2-errors-with-lowered-weights",
-        "errors = [float(np.mean(np.sum((p - held.Y) ** 2, axis=1))) for p in predictions]",
-        "errors = [float(np.average(np.sum((p - held.Y) ** 2, axis=1), weights=held.weight)) for p in predictions]",
+        "[float(np.mean(np.sum((p - held.rows.Y) ** 2, axis=1))) for p in predictions]",
+        "[float(np.average(np.sum((p - held.rows.Y) ** 2, axis=1), weights=held.rows.weight)) for p in predictions]",
         f"{HONEST} -k lowered_weights",
     ),
     Bug(
@@ -78,8 +78,8 @@ BUGS = [
     ),
     Bug(
         "lab2-certificate-without-weight",
-        'max(getattr(member, "certificate", 0.0) for member in expansions)',
-        "max(candidates[name].certificate for name in learners)",
+        'max(getattr(member, "certificate", 0.0) for member in members)',
+        'max(getattr(candidate.refit(), "certificate", 0.0) for candidate in candidates)',
         f"{HONEST} -k with_weight",
     ),
     Bug(
@@ -90,8 +90,8 @@ BUGS = [
     ),
     Bug(
         "lab2-certificate-of-the-plain-target",
-        "certificate=max(part.certificate for part in used)",
-        "certificate=plain.blend.certificate",
+        "certificate=max(certificates)",
+        "certificate=plain.certificate",
         f"{HONEST} -k through_a_transform",
     ),
     Bug(
@@ -115,8 +115,9 @@ BUGS = [
     ),
     Bug(
         "lab2-own-trees",
-        "trees = Extra(chosen, partial(",
-        "trees = Extra(np.concatenate([min(s, key=every.take(v).loss) for s, (_, v) in zip(stages, folds)]), partial(",
+        "trees = Candidate(NAME, chosen, partial(",
+        "trees = Candidate(NAME, np.concatenate([min(s, key=every.take(v).loss) for s, (_, v) in zip(stages, folds)]),"
+        " partial(",
         f"{HONEST} -k chosen_by_other_folds",
     ),
     Bug(

@@ -699,8 +699,8 @@ BUGS = [
     ),
     Bug(
         "lab-weights-see-the-fold",
-        "others = np.setdiff1d(np.arange(len(held)), part)",
-        "others = np.arange(len(held))",
+        "others = np.setdiff1d(np.arange(len(averaged)), part)",
+        "others = np.arange(len(averaged))",
         f"{LAB} -k weights_of_other_folds",
     ),
     Bug(

@@ -46,7 +46,7 @@ def silent(info: dict) -> bool:
     return False
 
 
-class Candidate(NamedTuple):
+class Validated(NamedTuple):
     """An expansion, not yet with coefficients, and its out-of-fold predictions."""
 
     expansion: Expansion | None  # None where it is still to be learned from all rows
@@ -250,8 +250,8 @@ class LocalLearner:
         rows: Rows,
         folds: Sequence[Split],
         supports: Sequence[NDArray],
-        rival: Candidate | None = None,
-    ) -> Candidate:
+        rival: Validated | None = None,
+    ) -> Validated:
         """A model whose number of iterations is chosen on validation rows; one hold-out keeps its bandwidths.
 
         The predictions of a fold are those after the iterations that the other folds choose.
@@ -283,11 +283,11 @@ class LocalLearner:
         settings = [np.concatenate([c.predictions for c in column]) for column in columns]
         predictions = cross_chosen(settings, [_losses(p, rows, folds) for p in settings], folds)
         by_iteration = {checkpoint.state.iteration: checkpoint.predictions for checkpoint in first}
-        return Candidate(
+        return Validated(
             expansion, predictions, loss, state.certificate, curve, state.iteration, by_iteration
         )
 
-    def learn_again(self, candidate: Candidate, rows: Rows) -> Candidate:
+    def learn_again(self, candidate: Validated, rows: Rows) -> Validated:
         """Learn the bandwidths from all rows, with the number of iterations that the folds chose."""
         if candidate.expansion is not None:
             return candidate
@@ -306,23 +306,23 @@ class LocalLearner:
         expansion, loss, certificate = replace(self, settings=settings).learn(rows, support)
         return candidate._replace(expansion=expansion, loss=loss, certificate=certificate)
 
-    def without_validation(self, rows: Rows) -> Candidate:
+    def without_validation(self, rows: Rows) -> Validated:
         """A model of all rows with all iterations, where nothing can be held out."""
         settings = self.settings
         support = select_support(
             rows.X, rows.Y, settings.n_support, settings.selection, settings.seed
         )
         expansion, loss, certificate = self.learn(rows, support)
-        return Candidate(expansion, np.zeros((0, rows.Y.shape[1])), loss, certificate)
+        return Validated(expansion, np.zeros((0, rows.Y.shape[1])), loss, certificate)
 
     def finish(
         self,
-        candidate: Candidate,
+        candidate: Validated,
         rows: Rows,
         blocks: Iterable[Callable[[], Rows]],
         held: NDArray,
         total: Total | None,
-    ) -> tuple[Candidate, Expansion]:
+    ) -> tuple[Validated, Expansion]:
         """Bandwidths from all rows to learn on, refined on further blocks, and coefficients from every row."""
         learned = self.refine(self.learn_again(candidate, rows), rows, blocks, held)
         assert learned.expansion is not None
@@ -330,8 +330,8 @@ class LocalLearner:
         return learned, model._replace(certificate=learned.certificate)
 
     def refine(
-        self, candidate: Candidate, rows: Rows, blocks: Iterable[Callable[[], Rows]], held: NDArray
-    ) -> Candidate:
+        self, candidate: Validated, rows: Rows, blocks: Iterable[Callable[[], Rows]], held: NDArray
+    ) -> Validated:
         """Continue the descent on further blocks, with a point of the validation curve after each.
 
         One whose result is worse on the held-out rows is undone.

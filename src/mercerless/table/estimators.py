@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,8 +51,7 @@ from mercerless.table.encoding import (
     read_columns,
     tree_columns,
 )
-from mercerless.table.fit import LABSolution, fit_lab
-from mercerless.table.members.wide import Judge, extra_candidates, pool_weights
+from mercerless.table.fit import TableSolution, solve_table
 from mercerless.table.outliers import are_gross, outlier_weights
 from mercerless.table.plan import (
     ALL_ROWS,
@@ -184,41 +182,27 @@ class _Table(LocalEstimator):
         labels: NDArray | None,
         random: np.random.RandomState,
         progress: Progress,
-    ) -> tuple[Table, LABSolution, int]:
+    ) -> tuple[Table, TableSolution, int]:
         """The solution for encoded rows and standardized targets, and how many iterations it took."""
         table = merge_rows(X, Y, weight, groups)
         plan = self._plan(table.shape, random)
         self._check_memory(plan, X.shape, Y.shape[1], "set a smaller max_rows or fewer members")
         report, n_iter = counting(progress)
-        extra = None
-        weigh = None
-        classes = None
-        if labels is not None:
-            classes = labels[table.merged.first]
-            weigh = partial(_pooled, classes[plan.rows])
-        if set(plan.members) & {"wide", "trees", "experts"}:
-            extra = partial(
-                extra_candidates,
-                numbers=plan.rows,
-                labels=classes,
-                n_centers=plan.n_centers,
-                members=plan.members,
-                columns=tree_columns(encoding),
-            )
-        solution = fit_lab(table, plan, labels, random, report, extra, weigh)
+        columns = tree_columns(encoding)
+        solution = solve_table(table, plan, columns, labels, random, report)
         return table, solution, n_iter()
 
-    def _finish(self, solution: LABSolution, units: FeatureScaling, **others: Any) -> None:
+    def _finish(self, solution: TableSolution, units: FeatureScaling, **others: Any) -> None:
         """Set everything together, so that an interrupted fit leaves nothing half done."""
-        members = [member.in_units(units.center, units.scale) for member in solution.forms]
+        members = [member.in_units(units.center, units.scale) for member in solution.members]
         forms = kernel_forms(members)
         n_linear = len(units.center) * (1 + len(others["encoding_"].names)) if forms else 0
         self._set_fitted(
             members_=members,
             weights_=np.array([member.weight for member in members]),
-            validation_curve_=solution.blend.curves,
-            validation_errors_=solution.blend.errors,
-            certificate_=solution.blend.certificate,
+            validation_curve_=solution.curves,
+            validation_errors_=solution.errors,
+            certificate_=solution.certificate,
             copy_correlation_=solution.copy_correlation,
             n_parameters_=sum(form.n_parameters for form in forms) + n_linear,
             _n_functions=len(units.center),
@@ -424,12 +408,12 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
             table, solution, n_iter, outliers = self._learn_targets(
                 rows, encoding, Y, units, weight, groups, random, progress
             )
-            predictions = solution.blend.predictions
+            predictions = solution.out_of_fold
             judge_held_out(
                 table, solution.held, predictions, solution.copy_correlation, type(self).__name__
             )
             held = out_of_fold(table, solution.held, predictions, given, units, target)
-            spread_form = largest_form(solution.forms)
+            spread_form = largest_form(solution.members)
             self._finish(
                 solution,
                 units,
@@ -453,7 +437,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         groups: Any,
         random: np.random.RandomState,
         progress: Progress,
-    ) -> tuple[Table, LABSolution, int, NDArray]:
+    ) -> tuple[Table, TableSolution, int, NDArray]:
         """The solution, averaged with one for transformed targets where that may pay, iterations, and outliers."""
         again = deepcopy(random)  # for the same folds
         gaps = encoding.gaps(X)
@@ -476,7 +460,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         # gross errors are so in both
         both = None if used is None or reused is None else np.maximum(used, reused)
         solution = join_transformed(solution, other, table, transformed, both, units)
-        alone = all(isinstance(form, TransformedForms) for form in solution.forms)
+        alone = all(isinstance(form, TransformedForms) for form in solution.members)
         return table, solution, n_iter + more, others if alone else outliers
 
     def _without_outliers(
@@ -626,7 +610,7 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
             table, solution, n_iter = self._learn(
                 rows, encoding, units(Y), weight, groups, labels, random, progress
             )
-            predictions = solution.blend.predictions
+            predictions = solution.out_of_fold
             judge_held_out(
                 table, solution.held, predictions, solution.copy_correlation, name, labels
             )
@@ -668,17 +652,3 @@ def _kernels(members: list[Any], X: NDArray) -> Iterator[tuple[LocalForm, NDArra
             )
         elif isinstance(member, LocalForm):
             yield member, member.compare(X)
-
-
-def _pooled(
-    labels: NDArray,
-    predictions: list[NDArray],
-    rows: NDArray,
-    weight: NDArray | None,
-    max_members: int,
-) -> tuple[NDArray, list[float]]:
-    """Weights of the members of a classifier, and the log-loss of each."""
-    judge = Judge(predictions[0], weight, labels[rows])
-    return pool_weights(predictions, labels[rows], weight, max_members), [
-        judge(p) for p in predictions
-    ]

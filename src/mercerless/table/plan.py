@@ -33,6 +33,12 @@ class TablePlan(Plan):
     n_centers: int = 0  # of wide machines, as many as a quarter of the memory holds
     n_boosting: int = 0  # rows from which trees are learned, likewise
 
+    @property
+    def max_members(self) -> int:
+        """The largest number of members with weight: two local forms, and one of every other kind."""
+        others = {"wide", "trees", "experts"} & set(self.members)
+        return 2 + self.all_rows + (len(others) > 0)
+
     def n_bytes(self, n: int, n_outputs: int) -> float:
         """What a fit on n rows needs besides the data; measured, and asserted in the tests."""
         wide = _WIDE_BYTES * self.n_centers**2

@@ -13,7 +13,7 @@ from mercerless.core.folds import assign_folds, some_rows
 from mercerless.core.scaling import FeatureScaling, robust_scaling, standard_scaling
 from mercerless.lab.data import Table
 from mercerless.lab.model import LocalForm, Rows
-from mercerless.table.fit import LABSolution
+from mercerless.table.fit import TableSolution
 from mercerless.table.outliers import FOLDS, SMALL_ROWS, out_of_fold
 
 # the skewness and the excess kurtosis from which transforms compete
@@ -211,13 +211,13 @@ def kernel_forms(members: Sequence[Any]) -> list[LocalForm]:
 
 
 def join_transformed(
-    plain: LABSolution,
-    other: LABSolution,
+    plain: TableSolution,
+    other: TableSolution,
     table: Table,
     transformed: Transformed,
     weight: NDArray | None,
     unit: FeatureScaling,
-) -> LABSolution:
+) -> TableSolution:
     """The average of forms of the standardized target and of those of the transformed one, weighed on held-out rows.
 
     `other` predicts the standardized transformed target, from the same rows and folds. Out-of-fold predictions of the
@@ -230,7 +230,7 @@ def join_transformed(
     place = np.full(table.shape[0], -1)
     place[held] = np.arange(len(held))
     rows = np.flatnonzero(place[table.copies] >= 0)
-    predictions = other.blend.predictions[:, 0] * units.scale[0] + units.center[0]
+    predictions = other.out_of_fold[:, 0] * units.scale[0] + units.center[0]
     errors = transformed.z[rows] - predictions[place[table.copies[rows]]]
     of_errors = np.ones(len(rows)) if weight is None else weight[rows]
     place_of_error = place[table.copies[rows]]
@@ -245,34 +245,34 @@ def join_transformed(
     for part in parts:  # by errors of other rows
         others = ~np.isin(place_of_error, part)
         through[part, 0] = way_back(others)(predictions[part])
-    pair = [plain.blend.predictions, through]
+    pair = [plain.out_of_fold, through]
     truth = table.merged.Y[held]
     of_rows = np.bincount(table.copies, weights=weight)[held]
 
     def weigh(rows: Any) -> NDArray:
         return average(np.stack(pair)[:, rows], truth[rows], of_rows[rows], TABLE_NUMBERS).weights
 
-    name, (share, rest) = f"{transformed.name} of the target", weigh(slice(None))[::-1]
-    forms: list[Any] = (
-        [form._replace(weight=float(rest * form.weight)) for form in plain.forms]
-        if rest > 0
-        else []
-    )
+    name = f"{transformed.name} of the target"
+    rest, share = weigh(slice(None))
+    members: list[Any] = []
+    if rest > 0:
+        members = [member._replace(weight=float(rest * member.weight)) for member in plain.members]
     if share > 0:
-        inner = [form.in_units(units.center, units.scale) for form in other.forms]
-        forms.append(TransformedForms(name, inner, back, float(share), inner[0].scaling))
+        inner = [member.in_units(units.center, units.scale) for member in other.members]
+        members.append(TransformedForms(name, inner, back, float(share), inner[0].scaling))
     averaged = np.empty_like(truth)
     for part in parts:
         weights = weigh(np.isin(np.arange(len(held)), part, invert=True))
         averaged[part] = sum(w * p[part] for w, p in zip(weights, pair))
     error = float(np.average(np.sum((pair[1] - truth) ** 2, axis=1), weights=of_rows))
-    used = [
-        solution.blend for solution, part in ((plain, rest), (other, share)) if part > 0
-    ]  # of what has weight
-    blend = plain.blend._replace(
-        predictions=averaged,
-        errors=plain.blend.errors | {name: error},
-        loss_curve=used[0].loss_curve,
-        certificate=max(part.certificate for part in used),
+    certificates = []  # of what has weight
+    if rest > 0:
+        certificates.append(plain.certificate)
+    if share > 0:
+        certificates.append(other.certificate)
+    return plain._replace(
+        members=members,
+        out_of_fold=averaged,
+        errors=plain.errors | {name: error},
+        certificate=max(certificates),
     )
-    return plain._replace(forms=forms, blend=blend)

@@ -1,14 +1,92 @@
-"""What competes in the average of the table learner."""
+"""What every member of the table learner gets and gives."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
+from mercerless.core.descent import Report
+from mercerless.core.folds import Split
+from mercerless.lab.data import ScaledTable
+from mercerless.lab.model import Rows, Settings, Total
+from mercerless.lab.selection import silent
+from mercerless.table.encoding import PLAIN, TreeColumns
+from mercerless.table.weighing import Labeled
 
-class Extra(NamedTuple):
-    """What else competes: its out-of-fold predictions, and how it is fitted to all rows."""
 
-    predictions: NDArray  # (n_validation, n_outputs)
-    # of `total` as in `with_coefficients`; gives an expansion, or any form
-    finish: Callable[..., Any]
+@dataclass(frozen=True)
+class Candidate:
+    """A model that competes."""
+
+    name: str
+    #: Predictions (n_held, n_outputs) of the held-out rows, of each fold by settings that the other folds chose.
+    out_of_fold: NDArray
+    #: Fits it to all rows.
+    refit: Callable[[], Any]
+    #: Log bandwidths of the features that it learned in every fold, from which other members start.
+    scales: Sequence[NDArray] = ()
+    #: Iterations and validation errors, (n_checkpoints, 2).
+    curve: NDArray = field(default_factory=lambda: np.zeros((0, 2)))
+    #: Its objective, which decides for tables with too few rows to hold any out.
+    objective: float = np.inf
+
+
+@dataclass(frozen=True)
+class FurtherRows:
+    """Rows beside those on which bandwidths are learned, for members that can learn from more."""
+
+    scaled: ScaledTable
+    numbers: NDArray
+    classes: NDArray | None  # of the distinct rows of the table
+
+    @cached_property
+    def labeled(self) -> Labeled:
+        """These rows, read when they are first asked for."""
+        classes = None
+        if self.classes is not None:
+            classes = self.classes[self.numbers]
+        return Labeled(self.scaled.rows(self.numbers), classes)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What members compete on: scaled rows with standardized targets, and folds."""
+
+    rows: Rows
+    folds: Sequence[Split]
+    settings: Settings
+    forms: Sequence[str] = ("gaussian",)
+    classes: NDArray | None = None  # of the rows
+    columns: TreeColumns = PLAIN  # what trees see of the rows
+    blocks: Sequence[Callable[[], Rows]] = ()  # further rows that refine bandwidths
+    total: Total | None = None  # sums moments over all rows of the table, if `rows` are a part
+    further: FurtherRows | None = None
+    report: Report = silent
+
+    @property
+    def held(self) -> NDArray:
+        """The numbers of the held-out rows, fold after fold."""
+        if not self.folds:
+            return np.zeros(0, dtype=int)
+        return np.concatenate([valid for _, valid in self.folds])
+
+    @property
+    def labeled(self) -> Labeled:
+        return Labeled(self.rows, self.classes)
+
+    @property
+    def more(self) -> Labeled | None:
+        """Further rows; several folds do without."""
+        if self.further is None or len(self.folds) != 1:
+            return None
+        return self.further.labeled
+
+
+class Competitor(Protocol):
+    """A kind of member."""
+
+    def candidates(self, contest: Contest, tried: Sequence[Candidate]) -> list[Candidate]:
+        """What it puts up, after others that were `tried`."""

@@ -1,6 +1,7 @@
 """Experts on parts of many rows: kernel machines on a part and its neighbors, which together see all rows."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,10 +12,13 @@ from sklearn.cluster import MiniBatchKMeans
 from mercerless.core.folds import Split, some_rows
 from mercerless.core.memory import row_blocks
 from mercerless.core.scaling import BLOCK_BYTES
-from mercerless.lab.model import Expansion, Rows, Total, with_coefficients
+from mercerless.lab.model import Expansion, Rows, with_coefficients
 from mercerless.lab.solver import leave_one_out, noise_variances, single_exponential
-from mercerless.table.members.candidate import Extra
+from mercerless.table.members.candidate import Candidate, Contest
 
+NAME = "experts on parts"
+# with memory for so many centers of wide machines, there is for the matrices of an expert
+_CENTERS = 1200
 _FEWEST_ROWS = 5000  # with fewer a wide machine has most of them as centers
 # rows of a part, rows around it, and the largest part in parts
 _PART_ROWS = 1000
@@ -26,6 +30,23 @@ _AROUND = 600
 _RIDGES = np.logspace(-6, 1, 15)
 _LINEAR_WEIGHT = 0.3  # of a linear kernel and a constant beside the exponential kernel
 _WIDEST = 6  # doublings of the median distance
+
+
+@dataclass(frozen=True)
+class ExpertsOnParts:
+    """Experts, if there is one hold-out of many rows, and memory for `n_centers` centers of a wide machine."""
+
+    n_centers: int
+
+    def candidates(self, contest: Contest, tried: Sequence[Candidate]) -> list[Candidate]:
+        if len(contest.folds) != 1 or self.n_centers < _CENTERS:
+            return []
+        scales = [candidate.scales[0] for candidate in tried if candidate.scales]
+        further = contest.more.rows if contest.more is not None else None
+        experts = expert_candidate(
+            contest.rows, contest.folds[0], scales, contest.settings.seed, further
+        )
+        return [] if experts is None else [experts]
 
 
 class Experts(NamedTuple):
@@ -102,7 +123,7 @@ class ExpertMetric(NamedTuple):
 
 def expert_candidate(
     rows: Rows, fold: Split, scales: Sequence[NDArray], seed: int, further: Rows | None = None
-) -> Extra | None:
+) -> Candidate | None:
     """Experts on the training rows of a fold and `further` rows; None for few rows.
 
     `scales` are log bandwidths of the features that other forms have learned. As they are, half as strong and not at
@@ -120,14 +141,9 @@ def expert_candidate(
     experts = fit_experts(
         known, metric, part_centers(known.X / metric.bandwidths, seed) * metric.bandwidths
     )
-    return Extra(
-        experts(rows.X[valid]), partial(_refit, experts, metric, known.joined(rows.take(valid)))
-    )
-
-
-def _refit(experts: Experts, metric: ExpertMetric, rows: Rows, total: Total | None) -> Experts:
-    """On all rows, the held-out ones too."""
-    return fit_experts(rows, metric, experts.part_centers)
+    every = known.joined(rows.take(valid))
+    refit = partial(fit_experts, every, metric, experts.part_centers)
+    return Candidate(NAME, experts(rows.X[valid]), refit)
 
 
 def choose_width(rows: Rows, scale: NDArray, seed: int) -> ExpertMetric:
@@ -220,7 +236,7 @@ def fit_experts(rows: Rows, metric: ExpertMetric, centers: NDArray) -> Experts:
         dual_coef,
         np.stack(linear),
     )
-    return Experts("experts on parts", *fitted, *units)
+    return Experts(NAME, *fitted, *units)
 
 
 def _around(Z: NDArray, center: NDArray, size: int, first: NDArray | None = None) -> NDArray:

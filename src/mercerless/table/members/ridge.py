@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from mercerless.lab.solver import (
     relative_norm,
     shared_evidence,
 )
-from mercerless.table.members.candidate import Extra
+from mercerless.table.members.candidate import Candidate, Contest
 
 # on which kernel ridge regression on all rows is tuned, and from where it starts
 _RIDGE_ROWS = 300
@@ -30,9 +31,19 @@ _START_ROWS = 200
 _TINY = 1e-300
 
 
+class RidgeOnAllRows:
+    """Kernel ridge regression of every form, tuned in two ways."""
+
+    def candidates(self, contest: Contest, tried: Sequence[Candidate]) -> list[Candidate]:
+        candidates: list[Candidate] = []
+        for form in contest.forms if contest.folds else ():
+            candidates += all_rows_candidates(form, contest.rows, contest.folds, contest.report)
+        return candidates
+
+
 def all_rows_candidates(
     form: str, rows: Rows, folds: Sequence[Split], report: Report = silent
-) -> list[Extra]:
+) -> list[Candidate]:
     """Kernel ridge regression with all rows as centers, tuned in two ways.
 
     One bandwidth and ridge by exact leave-one-out; and one bandwidth per feature, a linear kernel and the ridge by
@@ -47,8 +58,16 @@ def all_rows_candidates(
         plain.append(one_bandwidth(form, known).predict(rows.X[valid], known.X))
         learned.append(bandwidth_per_feature(form, known).predict(rows.X[valid], known.X))
     return [
-        Extra(np.concatenate(plain), lambda total: one_bandwidth(form, rows)),
-        Extra(np.concatenate(learned), lambda total: bandwidth_per_feature(form, rows, report)),
+        Candidate(
+            f"{form}, all rows, one bandwidth",
+            np.concatenate(plain),
+            partial(one_bandwidth, form, rows),
+        ),
+        Candidate(
+            f"{form}, all rows",
+            np.concatenate(learned),
+            partial(bandwidth_per_feature, form, rows, report),
+        ),
     ]
 
 

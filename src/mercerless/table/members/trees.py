@@ -1,0 +1,240 @@
+"""Scikit-learn's boosted trees as a member: they see gaps and categories as such."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+from mercerless.core.choice import cross_chosen
+from mercerless.core.folds import Split
+from mercerless.lab.model import Rows
+from mercerless.table.encoding import PLAIN, TreeColumns
+from mercerless.table.members.candidate import Candidate, Contest
+from mercerless.table.weighing import Labeled, as_scores
+
+NAME = "boosted trees"
+_FEWEST_TREES = 100
+_BOOSTING = {"learning_rate": 0.1, "l2_regularization": 1.0, "early_stopping": False}
+# rows x classes x iterations at most, and times the features
+_BOOSTING_WORK = 4e7
+_BOOSTING_CELLS = 1e9
+_BOOSTING_STEP = 50
+# leaves of larger trees, which compete from so many rows on
+_LARGE_TREES = 127
+_MANY_ROWS = 10_000
+# steps as good as the last one in which trees would not reach the best of the others
+_HOPELESS = 4.0
+_USELESS = 1.5  # times the loss of the best of the others, at which further folds do not matter
+
+
+class BoostedTrees:
+    """Boosted trees, given up early if they stay far behind the others."""
+
+    def candidates(self, contest: Contest, tried: Sequence[Candidate]) -> list[Candidate]:
+        if not contest.folds or len(contest.rows) < _FEWEST_TREES:
+            return []
+        trees = tree_candidate(
+            contest.rows,
+            contest.folds,
+            contest.classes,
+            contest.settings.seed,
+            contest.more,
+            [candidate.out_of_fold for candidate in tried],
+            contest.columns,
+        )
+        return [] if trees is None else [trees]
+
+
+class Trees(NamedTuple):
+    """Boosted trees as a member of a fitted LAB model.
+
+    Attributes
+    ----------
+    name : str
+        "boosted trees".
+    models : list
+        Scikit-learn's models: one, or one per output.
+    center, scale : ndarray of shape (n_functions,)
+        The units of the predictions.
+    weight : float
+        The weight in the average.
+    scaling : callable
+        Scales features.
+    columns : callable
+        What the trees see of scaled features: missing numbers as such, and categories as one column of codes.
+    """
+
+    name: str
+    models: list
+    center: NDArray
+    scale: NDArray
+    weight: float
+    scaling: Any
+    columns: TreeColumns
+
+    def __call__(self, X: NDArray) -> NDArray:
+        """One column per function, or per class: log-odds."""
+        Z = X if self.scaling is None else self.scaling(X, X.dtype)
+        return (
+            raw_predictions(self.models, self.columns(Z), len(self.center)) * self.scale
+            + self.center
+        )
+
+    def in_units(self, center: NDArray, scale: NDArray) -> "Trees":
+        """For targets that were standardized by these."""
+        return self._replace(center=center, scale=scale)
+
+
+def raw_predictions(models: Sequence[Any], X: NDArray, n_functions: int) -> NDArray:
+    """Predicted numbers, or the log-odds of classes; a class that was not seen has the lowest of a row."""
+    if not hasattr(models[0], "classes_"):
+        return np.stack([model.predict(X) for model in models], axis=1)
+    scores = models[0].decision_function(X).reshape(len(X), -1)
+    return _all_classes(scores, models[0].classes_, n_functions)
+
+
+def _all_classes(scores: NDArray, classes: NDArray, n_functions: int) -> NDArray:
+    if scores.shape[1] == n_functions:
+        return scores
+    if scores.shape[1] == 1:
+        scores = as_scores(scores)
+    out = np.repeat(scores.min(axis=1, keepdims=True) - 2.0, n_functions, axis=1)
+    out[:, classes] = scores
+    return out
+
+
+def _seen(given: Labeled, columns: TreeColumns) -> Labeled:
+    """Rows as trees see them."""
+    return given._replace(rows=replace(given.rows, X=columns(given.rows.X)))
+
+
+def boost(
+    given: Labeled,
+    n_iter: int,
+    seed: int,
+    models: Sequence[Any] | None = None,
+    categories: Sequence[int] = (),
+    leaves: int | None = None,
+) -> list:
+    """Boosted trees with so many iterations, continued where models are given; `categories` are columns of codes."""
+    rows, labels = given
+    X = rows.X
+    empty = np.isnan(rows.X).all(axis=0)
+    if empty.any():  # in these rows, not in all: of no use, but an error of the models
+        X = np.where(empty, 0.0, X)
+    kind = HistGradientBoostingRegressor if labels is None else HistGradientBoostingClassifier
+    targets = rows.Y.T if labels is None else [labels]
+    leaf = 20 if len(rows) >= 2000 else 10
+    leaves = leaves or (31 if len(rows) >= 1000 else 12)
+    options: dict[str, Any] = {
+        **_BOOSTING,
+        "min_samples_leaf": leaf,
+        "max_leaf_nodes": leaves,
+        "random_state": seed,
+    }
+    options |= {
+        "categorical_features": list(categories) or None,
+        "max_features": 1.0 if labels is None else 0.5,
+    }
+    models = models or [kind(**options, warm_start=True) for _ in targets]
+    for model, target in zip(models, targets):
+        model.set_params(max_iter=n_iter).fit(X, target, sample_weight=rows.weight)
+    return list(models)
+
+
+def _stages(models: Sequence[Any], X: NDArray, n_functions: int) -> list[NDArray]:
+    """Predictions after every tenth iteration."""
+    if hasattr(models[0], "classes_"):
+        every = models[0].staged_decision_function(X)
+        scores = [s.reshape(len(X), -1) for i, s in enumerate(every) if i % 10 == 9]
+        return [_all_classes(s, models[0].classes_, n_functions) for s in scores]
+    columns = [
+        [p for i, p in enumerate(model.staged_predict(X)) if i % 10 == 9] for model in models
+    ]
+    return [np.stack(stage, axis=1) for stage in zip(*columns)]
+
+
+def tree_candidate(
+    rows: Rows,
+    folds: Sequence[Split],
+    labels: NDArray | None,
+    seed: int,
+    further: Labeled | None = None,
+    rivals: Sequence[NDArray] = (),
+    columns: TreeColumns = PLAIN,
+    leaves: int | None = None,
+) -> Candidate | None:
+    """Boosted trees whose number of iterations is chosen on the held-out rows, for those of a fold on the others.
+
+    With `further` rows to learn from the trees are not fitted again; far behind the predictions of `rivals` boosting
+    ends early, and where many rows ask for more iterations larger trees compete. `columns` makes what trees see.
+    """
+    q = rows.Y.shape[1]
+    every = _seen(Labeled(rows, labels), columns)
+    given = further
+    if further is not None:
+        further = _seen(further, columns)
+    grow = partial(boost, seed=seed, categories=columns.categories, leaves=leaves)
+    most = _most_iterations(rows, further, q)
+    if most == 0 or (
+        labels is not None and any(len(np.unique(labels[train])) < 2 for train, _ in folds)
+    ):
+        return None
+    n_iter = 0
+    stages = []
+    models: list[Any] = []
+    for number, (train, valid) in enumerate(folds):
+        known = every.take(train).joined(further)
+        held = every.take(valid)
+        models = [] if number == 0 else grow(known, n_iter)
+        goal = min(
+            [held.judge(p[: len(valid)]) for p in rivals] if number == 0 else [], default=np.inf
+        )
+        loss = np.inf
+        while number == 0 and n_iter < most:
+            n_iter = min(most, n_iter + _BOOSTING_STEP)
+            models = grow(known, n_iter, models=models or None)
+            losses = [held.loss(p) for p in _stages(models, held.rows.X, q)]
+            before = loss
+            loss = min(losses)
+            if np.argmin(losses) < 0.7 * len(losses) or loss - goal > _HOPELESS * (before - loss):
+                break
+        if number == 0 and len(folds) > 1 and loss > _USELESS * goal:
+            n_iter = 10  # no use beside the others: only to be named among them
+        stages.append(_stages(models, held.rows.X, q))
+    predictions = [np.concatenate(stage) for stage in zip(*stages)]
+    held = every.take(np.concatenate([valid for _, valid in folds]))
+    best = int(np.argmin([held.loss(p) for p in predictions]))
+    if further is not None:
+        trees = Candidate(NAME, predictions[-1], partial(_as_trees, models, q, columns))
+    else:
+        chosen = cross_chosen(predictions, [held.losses(p) for p in predictions], folds)
+        n_iter = 10 * (best + 1)
+        trees = Candidate(NAME, chosen, partial(_fit_again, every, n_iter, grow, columns))
+    if leaves or len(folds) > 1 or 10 * (best + 1) < most or len(known.rows) < _MANY_ROWS:
+        return trees
+    larger = tree_candidate(
+        rows, folds, labels, seed, given, [*rivals, trees.out_of_fold], columns, _LARGE_TREES
+    )
+    if larger is None or held.judge(larger.out_of_fold) >= held.judge(trees.out_of_fold):
+        return trees
+    return larger
+
+
+def _most_iterations(rows: Rows, further: Labeled | None, q: int) -> int:
+    """A multiple of ten that the work allows; 0 where that is too few."""
+    n = len(rows) + (0 if further is None else len(further.rows))
+    most = min(_BOOSTING_WORK / (n * q), _BOOSTING_CELLS / (n * q * rows.X.shape[1]))
+    return 0 if most < 12 else int(np.clip(most, 60, 400)) // 10 * 10
+
+
+def _as_trees(models: list, q: int, columns: TreeColumns) -> Trees:
+    return Trees(NAME, models, np.zeros(q), np.ones(q), 1.0, None, columns)
+
+
+def _fit_again(every: Labeled, n_iter: int, grow: Callable, columns: TreeColumns) -> Trees:
+    return _as_trees(grow(every, n_iter), every.rows.Y.shape[1], columns)
