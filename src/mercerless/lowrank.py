@@ -186,7 +186,7 @@ class Landmarks(BaseEstimator):
     Parameters
     ----------
     number : int, default=1000
-        How many; all rows where there are fewer.
+        How many; all rows if there are fewer.
     method : {"uniform", "kmeans", "pivoted", "pursuit"}, default="uniform"
         How they are chosen, see `select_landmarks`. Pairs of items, the landmarks of `HyperRidge`, are chosen by
         "uniform", "kmeans" or "leverage"; those of `SimilarityClassifier` by "uniform", "kmeans" or "pursuit": items
@@ -421,7 +421,7 @@ def _jitter(A: NDArray) -> NDArray:
 
 
 def _check_nonnegative(diagonal: NDArray, floor: float) -> None:
-    """Refuse a kernel whose remaining diagonal shows that it is not positive semi-definite."""
+    """Raise if the remaining diagonal shows that a kernel is not positive semi-definite."""
     if diagonal.min(initial=0.0) < -floor:
         raise ValueError(
             "The kernel is not positive semi-definite (a diagonal entry became "

@@ -242,8 +242,8 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     """Ridge regression with a kernel, or a matrix of directed similarities, that need not be symmetric.
 
     An asymmetric kernel ``k(t, x)`` has two regressors: ``f1(t) = k(t, X) a + c`` with ``(K + alpha I) a + c = y``, and
-    ``f2(t) = k(X, t)^T b + d`` with ``(K + alpha I)^T b + d = y``; a and b sum to zero. What each is worth is a matter
-    of the data: their weights, like alpha, minimize the exact leave-one-out error. A symmetric kernel without intercept
+    ``f2(t) = k(X, t)^T b + d`` with ``(K + alpha I)^T b + d = y``; a and b sum to zero. Which of them is better depends
+    on the data: their weights, like alpha, minimize the exact leave-one-out error. A symmetric kernel without intercept
     gives kernel ridge regression.
 
     Parameters
@@ -251,12 +251,12 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     kernel : Kernel, str or callable, default="gaussian"
         Any kernel, also an asymmetric function of two items; "precomputed" means that X is the matrix ``k(x_i, x_j)``.
     kind : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
-        What the matrix holds. Distances and dissimilarities d become ``exp(-d / median)``. ``"auto"`` asks
+        What the matrix holds. Distances and dissimilarities d become ``exp(-d / median)``. ``"auto"`` infers it by
         `mercerless.spectra.matrix_kind`.
     alpha : float or None, default=None
         The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centered matrix.
     side : {"auto", "left", "right", "mean"}, default="auto"
-        f1, f2, their mean, or their mean with the weights of least leave-one-out error.
+        f1, f2 or their mean; "auto" takes f1, f2 or a weighted mean, whichever has the least leave-one-out error.
     fit_intercept : bool, default=True
         Whether there is an intercept; it is not penalized.
 
@@ -265,11 +265,11 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     alpha_ : float
         The ridge used.
     side_ : str
-        The side used; ``"weighted"`` for weights that were chosen, if one side alone is not as good.
+        The side used; ``"weighted"`` for a mean with weights that were chosen.
     side_weights_ : ndarray of shape (2,)
         The weights of f1 and f2.
     dual_coef_ : ndarray of shape (n_outputs, 2 n)
-        Coefficients of ``k(t, x_j)`` and then of ``k(x_j, t)``; zero where a direction is not used.
+        Coefficients of ``k(t, x_j)`` and then of ``k(x_j, t)``; zero for a direction that is not used.
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts.
     out_of_fold_ : OutOfFold
@@ -277,11 +277,11 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     alphas_ : ndarray of shape (n_alphas,)
         The ridges tried.
     loo_errors_ : dict of str to ndarray of shape (n_alphas,)
-        Mean squared leave-one-out error of every side and ridge tried; NaN where the system was singular.
+        Mean squared leave-one-out error of every side and ridge tried; NaN if the system was singular.
     certificate_ : float
         The relative residual of the linear systems.
     kind_ : str
-        What the matrix was taken for.
+        The kind of the matrix, given or inferred.
     decay_ : tuple of float or None
         Offset and unit of ``exp(-(d - offset) / unit)`` for distances and dissimilarities.
     one_way_ : tuple of ndarray

@@ -53,7 +53,7 @@ class AsymmetricChoice(NamedTuple):
 
     @property
     def coef(self) -> NDArray:
-        """Coefficients (2, n, q) of both directions, zero where one is not used."""
+        """Coefficients (2, n, q) of both directions, zero for one that is not used."""
         return self.shares[:, None, None] * np.stack([self.solution.left, self.solution.right])
 
     @property

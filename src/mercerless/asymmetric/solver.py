@@ -35,8 +35,8 @@ def asymmetric_ridge(
     sum to zero. On the training rows ``Y - f1 = alpha D left`` and ``Y - f2 = alpha D right``. For symmetric K and no
     intercept both are kernel ridge regression.
 
-    One LU factorization. Leave-one-out residuals are infinite where the system without that row is singular. Raises
-    LinAlgError when the system itself is: eigenvalues with negative real part make that possible for a positive alpha.
+    One LU factorization. Leave-one-out residuals are infinite if the system without that row is singular. Raises
+    LinAlgError if the system itself is: eigenvalues with negative real part make that possible for a positive alpha.
 
     Notes
     -----

@@ -133,8 +133,7 @@ class KernelEstimator(FittedEstimator):
             if not self._streams:
                 raise TypeError(
                     f"{type(self).__name__} needs its data in memory; call X.compute() first, or "
-                    "use an estimator with "
-                    "landmarks, such as KreinRidge."
+                    "use an estimator with landmarks, such as KreinRidge."
                 )
             self.n_features_in_ = X.shape[1]
         else:

@@ -143,8 +143,7 @@ def memory_budget(memory_limit: int | float | str | None = None) -> int:
     if not memory_limit > 0:
         raise ValueError(
             f"memory_limit={memory_limit!r} must be positive; write for example '2GB', or None for "
-            "half of "
-            "what is free."
+            "half of what is free."
         )
     return int(memory_limit)
 

@@ -41,8 +41,7 @@ def check_readable(A: Any, name: str = "X") -> None:
     if np.ma.is_masked(A):
         raise ValueError(
             f"{name} has masked entries, and what is beneath the mask would count; pass "
-            f"{name}.filled(np.nan) where "
-            "gaps are allowed, or leave these rows out."
+            f"{name}.filled(np.nan) where gaps are allowed, or leave these rows out."
         )
 
 
@@ -137,8 +136,7 @@ def _check_unique_columns(X: Any, name: str = "X") -> None:
 def _raise_repeated(label: str, number: int, name: str) -> None:
     raise ValueError(
         f"{name} has {number} columns of the name {label!r}; give each a name of its own, or pass "
-        f"{name}.to_numpy() to "
-        "go by position."
+        f"{name}.to_numpy() to go by position."
     )
 
 
@@ -173,9 +171,8 @@ def _warn_of_distances(estimator: Any, X: Any) -> None:
         remedy = "use SimilarityClassifier or SimilarityRegressor with kernel='precomputed'"
     warn(
         f"X looks like the distances of {len(X)} items (symmetric, nonnegative, zeros on the "
-        "diagonal) but "
-        f"{type(estimator).__name__} reads it as a table of features; {remedy} if these are "
-        "distances."
+        f"diagonal) but {type(estimator).__name__} reads it as a table of features; {remedy} if "
+        "these are distances."
     )
 
 
@@ -272,10 +269,8 @@ def check_not_condensed(X: Any, name: str = "X") -> None:
     if len(X) > 1 and n_items * (n_items - 1) // 2 == len(X):
         raise ValueError(
             f"{name} has one dimension, like the distances of {n_items} items that pdist gives; "
-            "pass "
-            f"scipy.spatial.distance.squareform({name}) with kernel='precomputed', or "
-            f"{name}.reshape(-1, 1) if it is "
-            "one feature."
+            f"pass scipy.spatial.distance.squareform({name}) with kernel='precomputed', or "
+            f"{name}.reshape(-1, 1) if it is one feature."
         )
 
 
@@ -312,8 +307,7 @@ def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDA
     if array.ndim != 2:
         raise ValueError(
             f"{name} must be two-dimensional, not {array.ndim}-dimensional; use {name}.reshape(1, "
-            "-1) for one row "
-            f"or {name}.reshape(-1, 1) for one column."
+            f"-1) for one row or {name}.reshape(-1, 1) for one column."
         )
     if array.size == 0:
         raise ValueError(
@@ -398,8 +392,7 @@ def check_square(K: ArrayLike, name: str = "K", *, allow_nan: bool = False) -> N
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"{name} must be square (one row and one column per training item), not of shape "
-            f"{K.shape}; "
-            "pass the similarities of all training items to each other."
+            f"{K.shape}; pass the similarities of all training items to each other."
         )
     return K
 
@@ -440,8 +433,7 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
             )
         raise ValueError(
             f"{name} is not symmetric: max|{name} - {name}.T| is {amount:.2g} of max|{name}|; "
-            "average both directions "
-            f"with mercerless.spectra.symmetrize({name}), or use both with "
+            f"average both directions with mercerless.spectra.symmetrize({name}), or use both with "
             "mercerless.SimilarityClassifier or SimilarityRegressor and direction='both'."
         )
     return K if amount == 0.0 else (K + K.T) / 2
@@ -570,8 +562,7 @@ def check_classes(
     if len(present) < 2:
         raise ValueError(
             f"y has one class only, {classes[present[0]]!r} (rows of weight zero do not count); a "
-            "classifier needs at "
-            "least two."
+            "classifier needs at least two."
         )
     return weight, classes, labels
 
@@ -632,10 +623,8 @@ def warn_if_folds_are_useless(errors: NDArray, name: str) -> None:
 def _warn_useless(name: str, error: float) -> None:
     warn(
         f"{name} is worse than a constant on held-out training rows: its mean loss is {error:.3g} "
-        "times as large. "
-        "Check that similarities are not taken for distances or the other way round, and that rows "
-        "and labels are in "
-        "the same order.",
+        "times as large. Check that similarities are not taken for distances or the other way "
+        "round, and that rows and labels are in the same order.",
         UselessModelWarning,
     )
 

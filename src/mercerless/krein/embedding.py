@@ -1,4 +1,4 @@
-"""Coordinates of any symmetric similarity or distance: the map into a pseudo-Euclidean space, with signed axes."""
+"""Embed symmetric similarities or distances in a pseudo-Euclidean space, whose axes have signs."""
 
 from typing import Any, NamedTuple
 
@@ -21,31 +21,31 @@ class KreinEmbedding(KernelTransformer):
 
         z_i = V[i] * sqrt(|w|),     (z_i * signs) @ z_j = k(x_i, x_j),     signs = sign(w)
 
-    for the eigenvalues largest in size. Axes of sign +1 are those of kernel PCA and of classical scaling, which know
-    no others; along axes of sign -1 squared distances count negatively. All axes together say everything that the
-    matrix says, so that what needs vectors (clustering, pictures, one-class models, any classifier) works on it.
+    for the eigenvalues of largest absolute value. Axes of sign +1 are those of kernel PCA and of classical scaling,
+    which have no others; along axes of sign -1 squared distances count negatively. All axes together determine the
+    matrix, so that methods for vectors (clustering, plots, one-class models, any classifier) can be used with it.
 
     Parameters
     ----------
     kernel : Kernel, str or callable, default="gaussian"
         A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items.
     n_components : int or None, default=2
-        How many axes, those of the eigenvalues largest in size; None keeps all that are more than rounding.
+        Number of axes, those of the eigenvalues of largest absolute value; None keeps all beyond rounding.
     kind : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
-        What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities ``-d``. ``"auto"`` asks
-        `mercerless.spectra.matrix_kind`.
+        What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities ``-d``. ``"auto"`` infers
+        it by `mercerless.spectra.matrix_kind`.
     center : bool, default=True
         Whether the origin is the mean of the training items, as in kernel PCA; distances need it.
     landmarks : int, `mercerless.lowrank.Landmarks` or None, default=None
-        So many training items make the axes and all others are only compared with them, at m comparisons each; None
-        takes all. Mean and spectrum are then those of the landmarks.
+        Number of training items that define the axes, their mean and their spectrum; all other items are only compared
+        with these. None uses all items.
     random_state : int, RandomState or None, default=None
         Seed of the landmarks.
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
-        The eigenvalues of the axes, largest in size first, divided by nothing.
+        The eigenvalues of the axes, largest absolute value first, not divided by the number of items.
     signs_ : ndarray of shape (n_components,)
         1, -1, or 0 for an axis on which all coordinates are 0.
     explained_ : float
@@ -53,15 +53,15 @@ class KreinEmbedding(KernelTransformer):
     projection_ : ndarray of shape (n_landmarks, n_components)
         From similarities to coordinates.
     offset_ : ndarray of shape (n_components,)
-        What is taken off them.
+        What is subtracted from the projected similarities.
     landmarks_ : ndarray of shape (n_landmarks,)
         Positions of the items that new ones are compared with, among the training items.
     kind_ : str
-        What the matrix was taken for.
+        The kind of the matrix, given or inferred.
     kernel_ : Kernel
         The resolved kernel.
     X_fit_ : array-like or None
-        The landmarks themselves; None for precomputed input.
+        The landmarks themselves; None for a precomputed matrix.
     n_features_in_ : int
         The number of features, or of training items for precomputed similarities.
 

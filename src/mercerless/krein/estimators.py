@@ -514,7 +514,7 @@ def _spectral_attributes(
 
 
 def _shaped(values: NDArray, shape: tuple[int, ...]) -> Any:
-    """One value per output: a number where the targets had one axis."""
+    """One value per output; a number if the targets had one axis."""
     return values if shape else float(values[0])
 
 
@@ -550,7 +550,7 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         Whether to center kernel and targets. Without it the constraint is on mean(f^2).
     landmarks : int, Landmarks, None or "auto", default="auto"
         Landmarks to use instead of all rows, in one pass over blocks of rows; all rows as landmarks give the exact
-        solution. None is exact. "auto" is exact up to 4000 rows if memory allows, else takes up to 1000 and says so.
+        solution. None is exact. "auto" is exact up to 4000 rows if memory allows, else uses up to 1000 and warns.
     random_state : int, RandomState or None, default=None
         Folds, landmarks and restarts.
 
@@ -562,9 +562,9 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         The coefficients of f+ and f-, which add to `dual_coef_`.
     intercept_ : float or ndarray of shape (n_outputs,)
     alpha_positive_, alpha_negative_, radius_ : float
-        What was used.
+        The penalties and the radius that were used; the radius is None without a constraint.
     multiplier_ : float or ndarray of shape (n_outputs,)
-        Lagrange multiplier of the constraint; 0 where it does not bind, negative where it shrinks f.
+        Lagrange multiplier of the constraint; 0 if it does not bind, negative if it shrinks f.
     certificate_ : float
         Largest relative error of the constraint and of stationarity.
     is_minimum_ : bool
@@ -574,14 +574,14 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
     spectral_target_ : ndarray of shape (k,) or (k, n_outputs)
         The centered targets in the basis of their eigenvectors.
     total_weight_ : float
-        Sum of the weights, the number of rows without.
+        Sum of the weights; without weights, the number of rows.
     cv_results_ : dict
-        The grid in absolute values, and mean and standard error over folds of the error relative to the
-        variance of the targets.
+        The candidates in absolute values, and the mean and standard error over folds of their squared errors, relative
+        to the variance of the targets.
     best_index_ : int
     out_of_fold_ : OutOfFold or None
-        Cross-validation's predictions of the rows it held out (with landmarks at most 4000 of a fold): `rows`,
-        `prediction` and `target`; None where the penalties are given or `GradientSearch` found them.
+        Predictions for the rows that cross-validation held out (with landmarks at most 4000 of a fold): `rows`,
+        `prediction` and `target`; None if the penalties are given or were found by `GradientSearch`.
     kernel_ : Kernel
         The kernel that was used, with tuned parameters after `GradientSearch`.
     tuning_ : Descent
@@ -622,15 +622,16 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
             self.out_of_fold_ = OutOfFold(rows, predicted[:, 0], target[:, 0])
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict the targets of new items and, where asked, how far they scatter around the predictions.
+        """Predict the targets of new items and, on request, their standard deviations.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
             The new items.
         return_std : bool, default=False
-            Whether to give the standard deviation of a new target as well, noise included: that of the Gaussian process
-            whose posterior mean this is, so only for a kernel without negative eigenvalues that is not precomputed.
+            Whether to return the standard deviation of a new target, noise included, as well. It is that of the
+            Gaussian process whose posterior mean this is, so the kernel must not be precomputed and must not have
+            negative eigenvalues.
 
         Returns
         -------
@@ -643,7 +644,7 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         return (predicted, self._std(X)) if return_std else predicted
 
     def _std(self, X: Any) -> NDArray:
-        """Standard deviations of new targets; a sentence where there is no process to take them from."""
+        """Standard deviations of new targets; raises if there is no Gaussian process."""
         self._check_process()
         Y, _ = self._train_targets
         K = self._train_again(None)
@@ -668,17 +669,17 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         return np.sqrt(variance * np.concatenate(blocks))
 
     def _check_process(self) -> None:
-        """Say why there is no standard deviation, where there is none."""
+        """Raise if no Gaussian process has the prediction as its posterior mean."""
         check_is_fitted(self)
         if np.any(self.eigenvalues_ < -1e-8 * np.abs(self.eigenvalues_).max(initial=0.0)):
             raise ValueError(
-                "The kernel has negative eigenvalues: no Gaussian process has it as covariance, "
-                "and variances could be "
-                "negative; use predict_interval, which needs no such model."
+                "The kernel has negative eigenvalues, so no Gaussian process has it as covariance; "
+                "use predict_interval."
             )
         if self._basis.given_as_matrix:
             raise ValueError(
-                "return_std needs a kernel that can be asked for k(x, x); use predict_interval."
+                "return_std needs k(x, x) of new items, which a precomputed matrix does not have; "
+                "use predict_interval."
             )
         Y, weight = self._train_targets
         is_exact = self.landmarks_ is None and self.radius_ is None
@@ -749,7 +750,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
 
     See Also
     --------
-    KreinRidge : The regressor; on targets of your own it is the papers' classifier, whose sign decides.
+    KreinRidge : The regressor; on targets +-1, the sign of its prediction is the papers' classifier.
     KreinSVC : Support vector classification in a Krein space.
     SimilarityClassifier : The automatic choice among many models of a similarity.
 
@@ -958,7 +959,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
     loss : {"hinge", "squared_hinge"}, default="hinge"
         libsvm's loss, or its square, solved to full accuracy by Newton's method.
     center : bool, default=False
-        Whether to center the kernel matrix first, which changes ``|K|`` but not K's own machine.
+        Whether to center the kernel matrix first; this changes ``|K|`` but not the machine of a positive definite K.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"

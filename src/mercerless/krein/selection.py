@@ -631,8 +631,7 @@ def tune_by_gradient(
     if len(starts[0]) == 0:
         raise ValueError(
             "GradientSearch has nothing to tune: the kernel has no parameters and all penalties "
-            "are given; use "
-            "search=None."
+            "are given; use search=None."
         )
     descent = minimize_with_restarts(
         objective,
@@ -646,7 +645,7 @@ def tune_by_gradient(
 
 
 def initial_theta(kernel: Kernel, X: Any, random: np.random.RandomState) -> NDArray:
-    """Random kernel parameters: per kind of kernel where the paper gives a rule, else near the given ones."""
+    """Random kernel parameters: by the paper's rule if it has one for the kernel, else near the given ones."""
     theta = kernel.theta
     if len(theta) == 0:
         return theta

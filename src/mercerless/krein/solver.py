@@ -383,9 +383,9 @@ def part_coef(system: KreinSystem, solution: KreinSolution, sign: int) -> NDArra
 def row_factor(blocks, n_columns: int, overwrite: bool = False) -> NDArray:
     """Triangular factor R of all rows stacked, from blocks of rows: ``R'R = A'A`` without forming ``A'A``.
 
-    Only the running R is kept, so rows may come from anywhere (files, other machines); the factor of stacked factors
+    Only the running R is kept, so blocks may come from files or other machines; the factor of stacked factors
     is the factor of all rows. O(rows n_columns^2). The sign of a row of R is arbitrary. ``overwrite`` works in the
-    blocks' own memory where they are in Fortran's order.
+    memory of the blocks if they are in Fortran order.
     """
     R = np.zeros((0, n_columns))
     for block in blocks:
