@@ -317,13 +317,11 @@ def _with_none_levels(table: CellTable) -> CellTable:
 
 def _numbered_rows(text: str) -> tuple[list[int], list[str]]:
     """Return the rows that are neither empty nor comments, and the numbers of their lines."""
-    lines = enumerate(text.split("\n"), start=1)
-    kept = [
-        (number, line)
-        for number, line in lines
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
-    numbered = _without_count(kept)
+    numbered = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            numbered.append((number, line))
+    numbered = _without_count(numbered)
     return [number for number, _ in numbered], [line for _, line in numbered]
 
 
@@ -331,25 +329,22 @@ def _without_shift(
     first: list[str], others: list[list[str]], lengths: list[int], width: int
 ) -> list[str]:
     """Return the first line above its columns: R's write.table has no name above the names of the rows."""
-    shifted = (
-        width > 1
-        and len(others) > 1
-        and first[-1] == ""
-        and first[0] != ""
-        and all(row[-1] for row in others)
-    )
-    shifted = shifted and (
-        len(lengths) == 1 or (lengths[0] == width - 1 and set(lengths[1:]) == {width})
-    )
-    return ["", *first[:-1]] if shifted else first
+    if width < 2 or len(others) < 2 or first[-1] or not first[0]:
+        return first
+    is_filled = all(row[-1] for row in others)
+    is_one_short = len(lengths) == 1 or (lengths[0] == width - 1 and set(lengths[1:]) == {width})
+    return ["", *first[:-1]] if is_filled and is_one_short else first
 
 
 def _with_ids(table: CellTable) -> CellTable:
     """Take out the column that says what the rows are called: the first by its looks, or any named id."""
     frame = table.frame
-    for i, name in enumerate(frame.columns if table.ids is None else ()):
-        by_name = table.named and name.lower() in ("id", "ids") and frame.shape[1] > 2
-        if (by_name and _is_key(frame[name])) or (i == 0 and _names_rows(frame, table.named)):
+    if table.ids is not None:
+        return table
+    for i, name in enumerate(frame.columns):
+        is_named_id = table.named and name.lower() in ("id", "ids") and frame.shape[1] > 2
+        is_first = i == 0 and _names_rows(frame, table.named)
+        if is_first or (is_named_id and _is_key(frame[name])):
             return replace(table.without([name]), ids=tuple(table.text(name)), id_column=name)
     return table
 
@@ -375,32 +370,47 @@ def _without_count(numbered: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 def _dialect(rows: list[str]) -> tuple[str, str]:
     """Return what separates cells, and the decimal mark."""
-    quoted = rows
-    rows = [re.sub(r'"[^"]*"', "q", row) for row in rows]
-    with_comma = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
-    cells = rows[-1].split()
-    if not set("\t;|") & set(rows[-1]) and sum(map(bool, map(with_comma.fullmatch, cells))) > 1:
-        if all(with_comma.fullmatch(cell) or is_plain_number(cell) for cell in cells[1:]):
-            return SPACES, ","  # 1,5 2,5
-    counts = {mark: {row.count(mark) for row in rows} for mark in "\t;|,"}
-    separator = next(
-        (mark for mark, per_row in counts.items() if len(per_row) == 1 and per_row != {0}), None
-    )
-    if separator is None:
-        separator = next(
-            (mark for mark in counts if 2 * sum(mark in row for row in rows) >= len(rows)), SPACES
-        )
+    unquoted = [re.sub(r'"[^"]*"', "q", row) for row in rows]
+    if _has_decimal_commas(unquoted[-1]):
+        return SPACES, ","
+    separator = _separator(unquoted)
     if separator == ",":
         return separator, "."
     split = re.compile(SPACES if separator == SPACES else f"[{separator}]")
-    cells = [cell.strip(' "') for row in quoted for cell in split.split(row)]
-    comma = any(map(with_comma.fullmatch, cells)) and not any(
-        re.fullmatch(r"[+-]?\d*\.\d+", cell) for cell in cells
-    )
-    return separator, "," if comma else "."
+    cells = [cell.strip(' "') for row in rows for cell in split.split(row)]
+    has_comma = any(map(_is_decimal_comma, cells))
+    has_point = any(re.fullmatch(r"[+-]?\d*\.\d+", cell) for cell in cells)
+    return separator, "," if has_comma and not has_point else "."
+
+
+def _is_decimal_comma(cell: str) -> bool:
+    return re.fullmatch(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", cell) is not None
+
+
+def _has_decimal_commas(row: str) -> bool:
+    """Whether a row has numbers with decimal commas between spaces, such as 1,5 2,5."""
+    if set("\t;|") & set(row):
+        return False
+    cells = row.split()
+    are_numbers = all(_is_decimal_comma(cell) or is_plain_number(cell) for cell in cells[1:])
+    return are_numbers and sum(map(_is_decimal_comma, cells)) > 1
+
+
+def _separator(rows: list[str]) -> str:
+    """Return the mark that all rows have equally often, else one that most rows have, else spaces."""
+    for mark in "\t;|,":
+        counts = {row.count(mark) for row in rows}
+        if len(counts) == 1 and counts != {0}:
+            return mark
+    for mark in "\t;|,":
+        n_rows = sum(mark in row for row in rows)
+        if 2 * n_rows >= len(rows):
+            return mark
+    return SPACES
 
 
 def _count(row: str, separator: str) -> int:
+    """Return the number of cells in a row."""
     if '"' in row:
         mark = " " if separator == SPACES else separator
         return len(next(csv.reader([row.strip()], delimiter=mark, skipinitialspace=True)))
@@ -409,49 +419,87 @@ def _count(row: str, separator: str) -> int:
 
 def _without_end(row: list[str]) -> list[str]:
     """Return a row up to its last cell that is not empty."""
-    return row[: max((i for i, cell in enumerate(row, start=1) if cell), default=0)]
+    end = len(row)
+    while end and not row[end - 1]:
+        end -= 1
+    return row[:end]
 
 
 def _is_header(first: list[str], others: list[list[str]], n_rows: int) -> bool:
     """Tell whether a first line names columns: by words, by 0, 1, 2, ..., or by the rows' names."""
     first = _without_end(first)
-    if len(first) < max((len(_without_end(row)) for row in others), default=0) - 1:
+    longest = max((len(_without_end(row)) for row in others), default=0)
+    if len(first) < longest - 1:
         return False  # the first line of a triangle
-    words = [
-        i
-        for i, cell in enumerate(first)
-        if cell not in MISSING and not is_number(cell.replace(",", ""))
-    ]
-    numbers = [cell for cell in first if is_number(cell)]
-    rest = first[1:]
-    below = [[row[i] for row in others] for i in range(len(first))]
-    if not numbers:
-        only_words = not any(is_number(cell) for row in others for cell in row)
-        return bool(words) and not (only_words and any(first[i] in below[i] for i in words))
-    if "" in rest:
+    line = _FirstLine(first, others)
+    if not line.numbers:
+        has_only_words = not any(is_number(cell) for row in others for cell in row)
+        return bool(line.words) and not (has_only_words and line.repeats_below())
+    if "" in first[1:]:
         return False
-    counted = len(numbers) > 1 and any(
-        numbers == [str(i + start) for i in range(len(numbers))] for start in (0, 1)
-    )
-    # as the names of the rows; of few, or of decimals, this would be a symmetric matrix without its corner
-    named_rows = len(rest) > 4 and rest == [row[0] for row in others[: len(rest)]]
-    named_rows = named_rows and len(set(rest)) == len(rest) and all(map(str.isdigit, rest))
     if first[0] == "":
-        return bool(words) or counted or named_rows
-    if words:
-        news = [len(set(cells)) == len(cells) and not any(map(is_number, cells)) for cells in below]
-        again = any(first[i] in below[i] for i in words)
-        known = any(first[i].lower() in LABEL_NAMES for i in words) or (
-            0 in words and first[0].lower() in ID_NAMES
-        )
-        return (0 in words and named_rows) or (
-            not again and (known or (counted and not any(news[i] for i in words)))
-        )
-    return (
-        counted
-        and len(first) > 2
-        and (n_rows == len(first) + 1 or (first[0] == "0" and n_rows != len(first)))
-    )
+        return bool(line.words) or line.is_counted() or line.names_rows()
+    if line.words:
+        if 0 in line.words and line.names_rows():
+            return True
+        if line.repeats_below():
+            return False
+        return line.has_usual_name() or (line.is_counted() and not line.is_above_names())
+    if not line.is_counted() or len(first) <= 2:
+        return False
+    return n_rows == len(first) + 1 or (first[0] == "0" and n_rows != len(first))
+
+
+class _FirstLine:
+    """The first line of a table and the cells below it."""
+
+    def __init__(self, cells: list[str], others: list[list[str]]):
+        self.cells = cells
+        self.others = others
+        self.numbers = [cell for cell in cells if is_number(cell)]
+        self.words = []  # their places
+        for i, cell in enumerate(cells):
+            if cell not in MISSING and not is_number(cell.replace(",", "")):
+                self.words.append(i)
+
+    def below(self, place: int) -> list[str]:
+        """Return the cells of a column below the first line."""
+        return [row[place] for row in self.others]
+
+    def is_counted(self) -> bool:
+        """Whether the numbers are 0, 1, 2, ... or 1, 2, 3, ..."""
+        n_numbers = len(self.numbers)
+        from_zero = [str(i) for i in range(n_numbers)]
+        from_one = [str(i + 1) for i in range(n_numbers)]
+        return n_numbers > 1 and self.numbers in (from_zero, from_one)
+
+    def names_rows(self) -> bool:
+        """Whether the line repeats the first column: more than a few whole numbers, each once.
+
+        Of few, or of decimals, this would be a symmetric matrix without its corner.
+        """
+        names = self.cells[1:]
+        if len(names) < 5 or len(set(names)) < len(names) or not all(map(str.isdigit, names)):
+            return False
+        return names == self.below(0)[: len(names)]
+
+    def repeats_below(self) -> bool:
+        """Whether a word of the line stands below it again."""
+        return any(self.cells[i] in self.below(i) for i in self.words)
+
+    def has_usual_name(self) -> bool:
+        """Whether a word is a usual name of labels, or the first one a usual name of rows' names."""
+        words = [self.cells[i].lower() for i in self.words]
+        is_id = 0 in self.words and self.cells[0].lower() in ID_NAMES
+        return is_id or any(word in LABEL_NAMES for word in words)
+
+    def is_above_names(self) -> bool:
+        """Whether all cells below one of the words are different words."""
+        for i in self.words:
+            cells = self.below(i)
+            if len(set(cells)) == len(cells) and not any(map(is_number, cells)):
+                return True
+        return False
 
 
 def _is_key(column: "Series") -> bool:
