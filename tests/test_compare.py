@@ -751,6 +751,22 @@ def test_a_finished_run_leaves_no_files(tmp_path):
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
+def test_what_a_short_budget_left_undecided_is_kept_to_go_on_until_it_is_old(tmp_path, monkeypatch):
+    monkeypatch.setattr(Comparison, "is_decided", False)
+    arguments = {"X": X_TABLE, "y": X_TABLE[:, 0] > 0, "learners": ["dummy", "linear"]}
+    compare(**arguments, repeats=1, curves=False)
+    (folder,) = (tmp_path / "cache" / "mercerless" / "compare").iterdir()
+    assert len(list(folder.iterdir())) == 10
+    told = []
+    compare(
+        **arguments, repeats=1, curves=False, resume=True, progress=lambda *text: told.append(text)
+    )
+    assert ("resumed with 10 finished fits", 0, 1) in told
+    os.utime(folder, (0, 0))
+    Store(folder.parent / "another")
+    assert not folder.exists()
+
+
 RECORD = Record(
     Task("dummy", 0, 0), 80, {"accuracy": 0.5}, target=np.array([1, 0]), predicted=np.array([1, 1])
 )

@@ -1,12 +1,13 @@
-"""Are budgets kept, and what is in the report? Five sizes, three budgets, idle and with one core busy elsewhere.
+"""Are budgets kept, and what is in the report? Five sizes, three budgets, idle and beside twelve busy processes.
 
-    python benchmarks/speed/budget.py [--data NAME ...] [--budgets 10 60 120] [--load 0 1]
+    python benchmarks/speed/budget.py [--data NAME ...] [--budgets 10 60 120] [--load 0 12]
 
 The large one also with ``--data "table 500000 x 50" --budgets 600``. Each comparison runs in a process of its own with
-two jobs, from the call to the written page. ``load`` is how many processes do nothing but count beside it; `rows` says
-how many items each learner was trained on, `memory` the most that the process and one of its workers held, in GB. Rows
-are merged into ``results/budget.csv`` as they are measured; `kept` is whether the whole took at most the budget and
-20 % or 10 s more.
+two jobs, from the call to the written page. ``load`` is how many processes, which the benchmark starts, do nothing but
+count beside it; `rows` says how many items each learner was trained on, `defaults` how many learners had their default
+settings, `decided` whether the verdict is a decision, `memory` the most that the process and one of its workers held,
+in GB. Rows are merged into ``results/budget.csv`` as they are measured; `kept` is whether the whole took at most the
+budget and 20 % or 10 s more.
 """
 
 import argparse
@@ -49,7 +50,9 @@ def measure(name, budget):
 
     X, y = make(name)
     start = time.perf_counter()
-    row = dict.fromkeys(("learners", "on parts", "splits", "best", "score", "rows", "outcome"), "")
+    columns = ("learners", "on parts", "splits", "best", "score", "decided", "defaults")
+    columns += ("rows", "outcome")
+    row = dict.fromkeys(columns, "")
     try:
         found = compare(
             X, y, kind="table" if DATA[name][1] else "distance", budget=budget, n_jobs=2
@@ -67,6 +70,8 @@ def measure(name, budget):
             "best": table[0]["learner"],
             "score": round(table[0]["score"], 4),
         }
+        row["decided"] = "Not decided" not in found.verdict[0]
+        row["defaults"] = sum(row["form"] == "defaults" for row in table)
         row["rows"] = " ".join(f"{row['learner']}:{row['n_train']}" for row in table)
         row["outcome"] = "a report"
     seconds = time.perf_counter() - start
@@ -102,7 +107,7 @@ def merge(row):
         key=lambda row: (list(DATA).index(row["data"]), float(row["budget"]), int(row["load"]))
     )
     with RESULTS.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
+        writer = csv.DictWriter(file, list(row), restval="")
         writer.writeheader()
         writer.writerows(rows)
 
@@ -113,7 +118,7 @@ def main():
     )
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     parser.add_argument("--budgets", nargs="+", type=float, default=[10.0, 60.0, 120.0])
-    parser.add_argument("--load", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--load", nargs="+", type=int, default=[0, 12])
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:

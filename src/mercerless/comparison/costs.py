@@ -73,12 +73,13 @@ class Costs:
         smaller = sorted(size for size in known if size < part)
         if not smaller:
             return min(known.values())
+        largest = smaller[-1]
         growth = self._growth(learner)
         if len(smaller) > 1:
-            small, large = smaller[-2:]
-            exponent = np.log(known[large] / known[small]) / np.log(large / small)
-            growth = float(np.clip(exponent, 0.1, 3.0))
-        return known[smaller[-1]] * (part / smaller[-1]) ** growth
+            before = smaller[-2]
+            log_seconds = np.log(known[largest] / known[before])
+            growth = np.clip(log_seconds / np.log(largest / before), 0.1, 3.0)
+        return float(known[largest] * (part / largest) ** growth)
 
     def _growth(self, learner: Learner) -> float:
         return learner.growth if self.terms.is_large else 1.0
@@ -89,17 +90,19 @@ class Costs:
     def _guess(self, learner: Learner, level: Level) -> float:
         """Seconds of one split by what the learner takes for a thousand items elsewhere."""
         growth = self._growth(learner)
-        seconds = learner.seconds * (self._n_items(level.part) / 1000.0) ** growth
+        thousands = self._n_items(level.part) / 1000.0
+        seconds = learner.seconds * thousands**growth
         if level.form == "search":
             seconds *= self._n_fits(learner, level.part)
         return seconds
 
     def _speed(self) -> float:
         """How much longer than guessed the fits take here: by the load, then by what was run, the longer fits most."""
-        guessed = FIRST_GUESS + sum(guess for guess, _ in self.guessed.values())
-        measured = FIRST_GUESS * self.slowdown + sum(
-            seconds for _, seconds in self.guessed.values()
-        )
+        guessed = FIRST_GUESS
+        measured = FIRST_GUESS * self.slowdown
+        for guess, seconds in self.guessed.values():
+            guessed += guess
+            measured += seconds
         return measured / guessed
 
     def _n_fits(self, learner: Learner, part: float) -> float:

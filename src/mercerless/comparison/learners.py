@@ -471,7 +471,7 @@ def _gaussian_ridge(terms: Terms) -> GridSearchCV:
     return terms.search(_scaled(ridge), {"kernel": kernels})
 
 
-def _local(terms: Terms) -> BaseEstimator:
+def _table(terms: Terms) -> BaseEstimator:
     """The table learner with its defaults, whatever the number of rows: it plans its own work for many."""
     return terms.choose(TableClassifier, TableRegressor)(random_state=terms.random_state)
 
@@ -658,9 +658,9 @@ LEARNERS: tuple[Learner, ...] = (
     ),
     Learner(
         "table",
-        "Table learner (TableRegressor)",
+        "Table learner",
         "mercerless",
-        _local,
+        _table,
         "table",
         complexity=2,
         growth=0.7,

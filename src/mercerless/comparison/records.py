@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import time
 import warnings
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -92,6 +94,18 @@ def _digest(content: str) -> str:
     return blake2b(content.encode(), digest_size=12).hexdigest()
 
 
+#: Runs that were not continued for so many days are deleted.
+KEPT_DAYS = 14
+
+
+def remove_old_runs(folder: Path) -> None:
+    """Delete the folders of runs that nobody continued."""
+    oldest = time.time() - KEPT_DAYS * 86_400
+    for run in folder.iterdir():
+        if run.is_dir() and run.stat().st_mtime < oldest:
+            shutil.rmtree(run, ignore_errors=True)
+
+
 class Store:
     """Records of finished tasks; with a folder, each is also a file that appears complete or not at all."""
 
@@ -112,6 +126,8 @@ class Store:
                 stacklevel=2,
             )
             return
+        with suppress(OSError):
+            remove_old_runs(folder.parent)
         damaged = 0
         for path in folder.glob("*.json"):
             if not resume:

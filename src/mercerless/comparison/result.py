@@ -75,8 +75,11 @@ def compare(
 ) -> "Comparison":
     """Compare every applicable learner on one data set and recommend one.
 
-    All learners are scored on the same repeated five-fold splits, and each searches its own parameters inside every
-    training part (nested cross-validation).
+    All learners are scored on the same repeated five-fold splits: first with their defaults, then with a search of
+    their parameters inside every training part (nested cross-validation).
+
+    The parameters up to `y_test` describe the data, `metric` and `learners` what is compared, `budget` to `n_jobs` how
+    long it may take, and the others how it is reported and repeated.
 
     Parameters
     ----------
@@ -101,15 +104,15 @@ def compare(
         The score that counts, a name of scikit-learn's scorers, or ``"mae"``, ``"mse"``, ``"rmse"`` or
         ``"log_loss"``; None means accuracy or R². Learners search their parameters by it too.
     learners : sequence of str, estimators or pairs of both, mapping of str to estimators, or None, default=None
-        Only these: names (``"table@0.25"`` trains on that part of the training sets), or estimators of your own, which
-        ``("mine", estimator)`` names. A mapping such as ``{"mine": estimator}`` runs them beside all that apply, which
-        is what None means.
+        Only these: names or titles (``"table@0.25"`` trains on that part of the training sets, ``"boosting@defaults"``
+        does not search), or estimators of your own, which ``("mine", estimator)`` names. A mapping such as ``{"mine":
+        estimator}`` runs them beside all that apply, which is what None means.
     budget : float, str or None, default="2m"
-        Seconds, or a string such as ``"90s"``, ``"2m"`` or ``"1h"``; None means no limit. At its end running fits are
-        stopped. It decides how many repeats are run, and which learners are trained on parts of the training sets or
-        not at all; the verdict says so.
+        Seconds, or a string such as ``"90s"``, ``"2m"`` or ``"1h"``; None means no limit. Defaults are scored first,
+        then searches are run, cheap ones first, and repeats; at the end running fits are stopped. The verdict says
+        which learners were not searched, were trained on parts of the training sets, or not at all.
     repeats : int or None, default=None
-        Run exactly this many repeats, whatever they cost; None lets the budget decide.
+        Run exactly this many repeats of every search, whatever they cost; None lets the budget decide.
     curves : bool, default=True
         Whether to train on parts of the training sets too, for learning curves.
     n_jobs : int or None, default=None
@@ -120,9 +123,9 @@ def compare(
     name : str, default="data"
         What to call the data in the report.
     resume : bool, default=False
-        Continue a comparison of the same data and settings that was interrupted.
+        Continue a comparison of the same data and settings that was interrupted, or not decided within its budget.
     progress : callable of (text, done, total) or None, default=None
-        Told how far each step is.
+        Called with how far the comparison is; None shows a bar on a terminal.
 
     Returns
     -------

@@ -32,7 +32,7 @@ class Shares:
     """How the time of a budget is divided; shares of all of it, or of what is left."""
 
     defaults: float = 0.6  # of the budget, at most, goes into larger parts for the defaults
-    report: float = 0.15  # of the budget, at most, is kept for the report
+    report: float = 0.3  # of the budget, at most, is kept for the report
     report_seconds: float = 2.5  # that a report takes on an idle core
     spare: float = 0.1  # of what is left is not planned for: expected costs are uncertain
     cheap: float = 0.02  # of what is left: a step that takes less is run at once

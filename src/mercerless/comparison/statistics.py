@@ -108,7 +108,8 @@ def _judged(mean: NDArray, standard_error: NDArray, df: int) -> Differences:
     half_width = stats.t.ppf(0.5 + _LEVEL / 2, df) * np.diag(standard_error)
     np.fill_diagonal(standard_error, 0.0)
     critical = critical_value(len(mean), df)
-    return Differences(mean, half_width, mean[:, None] - mean[None, :], standard_error, critical)
+    difference = np.subtract.outer(mean, mean)
+    return Differences(mean, half_width, difference, standard_error, critical)
 
 
 @lru_cache
@@ -118,13 +119,14 @@ def critical_value(n_learners: int, df: int) -> float:
         return 0.0
     if n_learners == 2:
         return float(stats.t.ppf(0.5 + _LEVEL / 2, df))
-    return float(stats.studentized_range.ppf(_LEVEL, n_learners, min(df, 1000)) / np.sqrt(2.0))
+    studentized_range = stats.studentized_range.ppf(_LEVEL, n_learners, min(df, 1000))
+    return float(studentized_range / np.sqrt(2.0))
 
 
 def _of_pairs(covariance: NDArray) -> NDArray:
     """Variances of the learners on the diagonal, of their differences beside it."""
     variances = np.diag(covariance)
-    of_pairs = variances[:, None] + variances[None, :] - 2.0 * covariance
+    of_pairs = np.add.outer(variances, variances) - 2.0 * covariance
     np.fill_diagonal(of_pairs, variances)
     return np.maximum(of_pairs, 0.0)
 
@@ -132,7 +134,8 @@ def _of_pairs(covariance: NDArray) -> NDArray:
 def _sums(units: NDArray, values: NDArray) -> NDArray:
     """Sums of the rows of every unit."""
     distinct, which = np.unique(units, return_inverse=True)
-    sums = np.zeros((len(distinct), values.shape[1]))
+    n_columns = values.shape[1]
+    sums = np.zeros((len(distinct), n_columns))
     np.add.at(sums, which, values)
     return sums
 
@@ -140,20 +143,22 @@ def _sums(units: NDArray, values: NDArray) -> NDArray:
 def _item_covariance(splits: Sequence[ScoredSplit]) -> tuple[NDArray, int]:
     """Covariance of the learners' mean scores over the choice of the items, and how many items or groups there are."""
     units = np.concatenate([split.units for split in splits])
-    rows = np.concatenate(
-        [np.column_stack([split.contributions, np.ones(len(split.units))]) for split in splits]
-    )
-    tested_in = np.unique(
-        np.concatenate([np.unique(split.units) for split in splits]), return_counts=True
-    )[1]
+    contributions = np.concatenate([split.contributions for split in splits])
+    n_learners = contributions.shape[1]
+    ones = np.ones(len(units))
+    rows = np.column_stack([contributions, ones])
+    units_of_splits = np.concatenate([np.unique(split.units) for split in splits])
+    _, tested_in = np.unique(units_of_splits, return_counts=True)
     # of one repeat, averaged over the repeats that have the unit
     sums = _sums(units, rows) / tested_in[:, None]
     n_units = len(sums)
-    n_learners = rows.shape[1] - 1
     if n_units < 2:
         return np.full((n_learners, n_learners), np.inf), n_units
-    covariance = np.cov(sums[:, :-1], rowvar=False).reshape(n_learners, n_learners)
-    return covariance * n_units / sums[:, -1].sum() ** 2, n_units
+    scores = sums[:, :-1]
+    n_items = sums[:, -1].sum()
+    covariance = np.cov(scores, rowvar=False)
+    covariance = covariance.reshape(n_learners, n_learners)
+    return covariance * n_units / n_items**2, n_units
 
 
 def _variances_of_one_repeat(splits: Sequence[ScoredSplit]) -> NDArray:
@@ -163,42 +168,61 @@ def _variances_of_one_repeat(splits: Sequence[ScoredSplit]) -> NDArray:
         by_repeat.setdefault(split.repeat, []).append(split)
     most = max(map(len, by_repeat.values()))
     complete = [of_repeat for of_repeat in by_repeat.values() if len(of_repeat) == most]
-    return np.mean([np.diag(_item_covariance(of_repeat)[0]) for of_repeat in complete], axis=0)
+    variances = []
+    for of_repeat in complete:
+        covariance, _ = _item_covariance(of_repeat)
+        variances.append(np.diag(covariance))
+    return np.mean(variances, axis=0)
 
 
 def _of_one_disagreement(variance: NDArray, n_units: int) -> NDArray:
-    """Variances of pairs that are independent on one item, or group, and agree on all others; own ones as given."""
-    own = np.diag(variance)
-    floor = (own[:, None] + own[None, :]) / n_units
-    np.fill_diagonal(floor, own)
+    """Variances of pairs that are independent on one item, or group, and agree on all others; single ones as given."""
+    single = np.diag(variance)
+    floor = np.add.outer(single, single) / n_units
+    np.fill_diagonal(floor, single)
     return floor
 
 
 def _training_variance(splits: Sequence[ScoredSplit], scores: NDArray) -> NDArray:
     """Variances between the splits of a repeat beyond what the choice of their test items explains."""
     repeats = np.array([split.repeat for split in splits])
-    between = np.zeros((scores.shape[1],) * 2)
+    n_learners = scores.shape[1]
+    squares = np.zeros((n_learners, n_learners))
     df = 0
     for repeat in np.unique(repeats):
-        centered = scores[repeats == repeat] - scores[repeats == repeat].mean(axis=0)
-        between = between + centered.T @ centered
+        of_repeat = scores[repeats == repeat]
+        centered = of_repeat - of_repeat.mean(axis=0)
+        squares = squares + centered.T @ centered
         df = df + len(centered) - 1
     if df == 0:
-        return between
-    explained = _of_pairs(np.mean([_split_covariance(split) for split in splits], axis=0))
-    excess = _of_pairs(between / df) - explained
+        return squares
+    between = _of_pairs(squares / df)
+    within = np.mean([_split_covariance(split) for split in splits], axis=0)
+    explained = _of_pairs(within)
+    excess = between - explained
+    common_ratio = _median_ratio(excess, explained)
+    return np.maximum(np.maximum(excess, common_ratio * explained), 0.0)
+
+
+def _median_ratio(excess: NDArray, explained: NDArray) -> float:
+    """The median over pairs of what is not explained by the items, relative to what is."""
     pairs = np.triu_indices(len(excess), 1)
-    known = explained[pairs] > 0
-    common = np.median(excess[pairs][known] / explained[pairs][known]) if known.any() else 0.0
-    return np.maximum(np.maximum(excess, common * explained), 0.0)
+    excess = excess[pairs]
+    explained = explained[pairs]
+    is_known = explained > 0
+    if not is_known.any():
+        return 0.0
+    return float(np.median(excess[is_known] / explained[is_known]))
 
 
 def _split_covariance(split: ScoredSplit) -> NDArray:
     """Covariance of the learners' scores of one split over the choice of its test items inside the strata."""
-    covariance = np.zeros((split.contributions.shape[1],) * 2)
+    n_learners = split.contributions.shape[1]
+    n_items = len(split.units)
+    covariance = np.zeros((n_learners, n_learners))
     for stratum in np.unique(split.strata):
         rows = split.strata == stratum
         sums = _sums(split.units[rows], split.contributions[rows])
         if len(sums) > 1:
             covariance += len(sums) * np.cov(sums, rowvar=False)
-    return covariance / len(split.units) ** 2
+    return covariance / n_items**2

@@ -88,9 +88,10 @@ class Here:
 class _Slot:
     """One process with at most one job; `begun` is when the job began, None while the process is starting."""
 
-    def __init__(self, path: Path, threads: int):
+    def __init__(self, path: Path):
         self.results = path.parent / f"results-{uuid4().hex}"
-        env = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL")}
+        # more threads than cores wait for each other, on a busy machine for most of the time
+        env = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
         self.executor = ProcessPoolExecutor(1, initializer=_load, initargs=(path,), env=env)
         self.job: Job | None = None
         self.limit = float("inf")
@@ -122,14 +123,13 @@ class _Slot:
 
 
 class Processes:
-    """Processes of their own, one job each, so that a job can be ended without touching the others."""
+    """Processes with one thread and one job each, so that a job can be ended without touching the others."""
 
     def __init__(self, shared: Any, n_jobs: int):
         self.n_jobs = n_jobs
         self.folder = Path(tempfile.mkdtemp(prefix="mercerless-"))
-        self.threads = max(1, joblib.cpu_count() // n_jobs)
         joblib.dump(shared, self._path)  # large arrays become memory maps that all processes share
-        self.slots = [_Slot(self._path, self.threads) for _ in range(n_jobs)]
+        self.slots = [_Slot(self._path) for _ in range(n_jobs)]
 
     @property
     def _path(self) -> Path:
@@ -196,7 +196,7 @@ class Processes:
     def _renew(self, i: int) -> None:
         """End a process and start another in its place."""
         self.slots[i].executor.shutdown(wait=True, kill_workers=True)
-        self.slots[i] = _Slot(self._path, self.threads)
+        self.slots[i] = _Slot(self._path)
 
     def stop(self) -> list[Finished]:
         """Give back what the running jobs have so far."""
