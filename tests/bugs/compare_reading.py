@@ -5,6 +5,7 @@ from bugs import Bug
 FRAMES, PROPERTIES = "test_frames.py", "test_reading_properties.py"
 LEARNERS, FIT, FILES = "test_compare_learners.py", "test_cli_fit_predict.py", "test_files.py"
 CORPUS = "test_corpus.py"
+DATA = "test_report_data.py"
 
 BUGS = [
     # the three that a stranger planted
@@ -271,6 +272,55 @@ BUGS = [
         "euclidean_distances(scaled[np.searchsorted(kept, rows)])",
         "euclidean_distances(scaled[: len(rows)])",
         f"{PROPERTIES} -k among_all",
+    ),
+    # the page
+    Bug(
+        "page-escapes-nothing",
+        "key: value if isinstance(value, Html) else escape(str(value))",
+        "key: str(value)",
+        f"{DATA} -k is_escaped",
+    ),
+    Bug(
+        "page-suspects-by-chance",
+        "suspicious |= is_rare & (observed > LIMITS.suspect_ratio * expected)",
+        "suspicious |= observed > 0",
+        f"{DATA} -k beyond_chance",
+    ),
+    Bug(
+        "page-ties-torn-apart",
+        "best = int(np.where(is_end, total, np.inf).argmin())",
+        "best = int(total.argmin())",
+        f"{DATA} -k least_cost",
+    ),
+    Bug(
+        "page-kappa-of-the-given",
+        "by_chance = float(given @ called)",
+        "by_chance = float(given @ given)",
+        f"{DATA} -k those_of_scikit_learn",
+    ),
+    Bug(
+        "page-curves-of-the-first-repeat",
+        "shift = scores[name] - points[-1][1]",
+        "shift = 0.0",
+        f"{DATA} -k end_at",
+    ),
+    Bug(
+        "page-repeats-inside-groups",
+        "across = np.where(groups[:, None] == groups, np.inf, D)",
+        "across = D",
+        f"{DATA} -k windows",
+    ),
+    Bug(
+        "page-repeats-of-sorted-files",
+        "beside >= LIMITS.share and beside >= 3.0 * by_chance",
+        "beside >= LIMITS.share",
+        f"{DATA} -k sorted_classes",
+    ),
+    Bug(
+        "page-file-of-other-items",
+        "zip(comparison.rows_of_splits[repeat, fold].tolist(), record.predicted)",
+        "enumerate(record.predicted)",
+        f"{DATA} -k holds_every",
     ),
     # commands
     Bug(

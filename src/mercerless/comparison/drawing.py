@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mercerless.comparison.page import Html
 
@@ -190,7 +190,7 @@ class PlotFrame:
         self.right = self.width - 12.0
         self.top = 10.0
 
-    def place(self, x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+    def place(self, x: ArrayLike, y: ArrayLike) -> tuple[NDArray, NDArray]:
         """Where points are drawn."""
         across = (np.asarray(x) - self.x[0]) / ((self.x[1] - self.x[0]) or 1.0)
         up = (np.asarray(y) - self.y[0]) / ((self.y[1] - self.y[0]) or 1.0)
