@@ -15,19 +15,19 @@ __all__ = ["load_digit_shapes", "make_balls3d", "make_clowns", "make_lab_functio
 
 
 def load_digit_shapes(n_samples: int = 400, *, threshold: float = 8.0) -> Bunch:
-    """Load handwritten digits compared by their shape: really indefinite similarities, always at hand.
+    """Load handwritten digits compared by their shape: indefinite similarities that need no download.
 
     The 8 x 8 images of `sklearn.datasets.load_digits` become sets of points, the pixels at least as dark as
     `threshold`, compared by the modified Hausdorff distance [1]_: the larger of the two mean distances from a
-    point of one set to the nearest point of the other. It is no metric, and the similarities it gives have a
-    negative part of about 30 % of the spectrum.
+    point of one set to the nearest point of the other. It is not a metric, and about 30 % of the spectrum of its
+    similarities is negative.
 
     Parameters
     ----------
     n_samples : int, default=400
-        How many images, the first ones; at most 1797. The classes are about equally frequent.
+        The number of images, taken from the start; at most 1797. The classes are about equally frequent.
     threshold : float, default=8.0
-        How dark a pixel must be to belong to the shape; the images have values from 0 to 16.
+        Pixels of at least this value belong to the shape; the images have values from 0 to 16.
 
     Returns
     -------
@@ -55,21 +55,17 @@ def load_digit_shapes(n_samples: int = 400, *, threshold: float = 8.0) -> Bunch:
     inside = images.reshape(n_samples, -1) >= threshold
     if not inside.any(axis=1).all():
         raise ValueError(
-            f"threshold={threshold} leaves some image without a pixel; use a value up to 15."
+            f"threshold={threshold} leaves an image without pixels; use a value up to 15."
         )
     D = _modified_hausdorff(inside, np.indices(images.shape[1:]).reshape(2, -1).T)
     K = -0.5 * D**2
     K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    description = (
+        f"{n_samples} handwritten digits of scikit-learn as point sets, with modified Hausdorff "
+        "distances D and the similarities K that double centering gives."
+    )
     return Bunch(
-        D=D,
-        K=(K + K.T) / 2,
-        target=digits.target[:n_samples],
-        images=images,
-        DESCR=(
-            f"{n_samples} handwritten digits of scikit-learn as point sets, with modified "
-            "Hausdorff distances D "
-            "and the similarities K they give by double centering."
-        ),
+        D=D, K=(K + K.T) / 2, target=digits.target[:n_samples], images=images, DESCR=description
     )
 
 
@@ -86,7 +82,7 @@ def _modified_hausdorff(inside: NDArray[np.bool_], points: NDArray) -> NDArray[n
 
 
 def _check_count(n_samples: int, least: int = 1) -> int:
-    """The number of samples, refused below the least that makes sense."""
+    """The number of samples; raises ValueError if it is too small."""
     if n_samples < least:
         raise ValueError(f"n_samples must be at least {least}, got {n_samples}.")
     return int(n_samples)
@@ -96,7 +92,9 @@ def _add_noise(y: NDArray, noise: float, rng: np.random.RandomState) -> NDArray:
     """Add normal noise whose variance is `noise` times the variance of `y`."""
     if noise < 0:
         raise ValueError(f"noise must not be negative, got {noise}.")
-    return y + np.sqrt(noise) * y.std() * rng.standard_normal(y.shape) if noise else y
+    if noise == 0:
+        return y
+    return y + np.sqrt(noise) * y.std() * rng.standard_normal(y.shape)
 
 
 def make_clowns(
@@ -110,7 +108,7 @@ def make_clowns(
     Parameters
     ----------
     n_samples : int, default=200
-        The number of points; the blob has one more when it is odd.
+        The number of points; if it is odd, the blob has one more.
     spread : float, default=1.0
         The standard deviation of the blob.
     random_state : int, RandomState or None, default=None
@@ -219,7 +217,7 @@ def make_balls3d(
     Parameters
     ----------
     n_samples : int, default=200
-        The number of balls; the second size has one more when it is odd.
+        The number of balls; if it is odd, the second size has one more.
     radii : tuple of two floats, default=(0.04, 0.06)
         The radius of each class; the balls lie in the unit cube without overlap.
     random_state : int, RandomState or None, default=None
@@ -235,7 +233,7 @@ def make_balls3d(
     Notes
     -----
     The set *balls3D* of the krein paper's Table 2 (Pekalska and Haasdonk 2009), drawn anew from its description.
-    The leading eigenvectors are the positions, which say nothing about the size. About 11 % of the spectrum is
+    The leading eigenvectors are the positions, which do not depend on the size. About 11 % of the spectrum is
     negative, and learners that use it (flip) are more accurate than those that discard it (clip).
 
     Examples
@@ -251,7 +249,7 @@ def make_balls3d(
     if not 0 < radius.min() <= radius.max() < 0.5:
         raise ValueError(f"radii must lie between 0 and 0.5, got {radii}.")
     centers = np.empty((n_samples, 3))
-    # the large balls first: they find room less easily
+    # the large balls first, since they are harder to place
     placed: list[int] = []
     for ball in np.argsort(-radius, kind="stable"):
         for _ in range(1000):
@@ -262,7 +260,7 @@ def make_balls3d(
         else:
             raise ValueError(
                 f"{n_samples} balls of radii {radii} do not fit into the unit cube; use fewer or "
-                "smaller ones."
+                "smaller balls."
             )
         centers[ball] = center
         placed.append(ball)

@@ -1,4 +1,4 @@
-"""Fitted models in files, written with skops: loading one runs no code that the file brings along."""
+"""Save and load fitted models with skops: loading a file runs no code from it."""
 
 import inspect
 import io
@@ -16,8 +16,8 @@ from mercerless.core.optional import import_optional
 
 __all__ = ["load", "save"]
 
-#: Types outside this package that fitted models hold and that skops does not trust by itself: plain containers whose
-#: construction does nothing else (a partial only holds its function, which must be trusted itself).
+#: Types outside this package that fitted models contain and that skops does not trust by default: plain containers
+#: whose construction has no side effects (the function of a partial must be trusted itself).
 TRUSTED = frozenset(
     {
         "functools.partial",
@@ -30,7 +30,7 @@ TRUSTED = frozenset(
         "sklearn.utils.validation.check_array",
     }
 )
-#: The modules and packages whose classes fitted models are made of.
+#: Modules and packages whose classes occur in fitted models.
 MODULES = tuple(
     f"mercerless.{name}"
     for name in (
@@ -51,20 +51,20 @@ MODULES = tuple(
 
 
 def save(model: Any, path: str | os.PathLike) -> None:
-    """Write a fitted model, complete or not at all.
+    """Write a fitted model; the file is complete or not written at all.
 
     Parameters
     ----------
     model : object
-        An estimator of this package or of scikit-learn, or a dict, list or array of such and of plain values. Of a
-        Python function only the name is kept, so it must have one in a module that can be imported where the model is
-        loaded; a lambda or a function inside a function is refused.
+        An estimator of this package or of scikit-learn, or a dict, list or array of these and of plain values. A
+        Python function is saved by name only, so it must be defined in a module that can be imported when the model is
+        loaded; a lambda or a function inside a function raises an error.
     path : path-like
-        The file, by custom named ``*.skops``.
+        The file, usually named ``*.skops``.
 
     See Also
     --------
-    load : Reads it again.
+    load : Reads the file.
 
     Examples
     --------
@@ -89,14 +89,13 @@ def save(model: Any, path: str | os.PathLike) -> None:
         if nameless:
             raise ValueError(
                 f"This {type(model).__name__} holds the function {nameless[0].__qualname__!r}, "
-                "which cannot be found "
-                "by its name when the model is loaded; define it with def at the top of a module "
-                "that can be imported."
+                "which cannot be found by its name when the model is loaded; define it with def at "
+                "the top of a module that can be imported."
             )
 
 
 def _nameless_functions(model: Any) -> list[FunctionType]:
-    """The functions somewhere inside the model that its file could not name: lambdas and local ones."""
+    """The functions anywhere in the model that cannot be found by name: lambdas and local functions."""
     functions: list[FunctionType] = []
 
     class Finder(pickle.Pickler):
@@ -109,21 +108,21 @@ def _nameless_functions(model: Any) -> list[FunctionType]:
                 functions.append(obj)
             return obj.__name__
 
-    # arrays are handed over, not copied
+    # arrays go to the callback instead of being copied
     Finder(io.BytesIO(), protocol=5, buffer_callback=lambda _: None).dump(model)
     return functions
 
 
 def load(path: str | os.PathLike, trusted: str | Sequence[str] = ()) -> Any:
-    """Read a model that `save` wrote; a file that asks for anything but known types is refused unopened.
+    """Read a model written by `save`; a file that contains any unknown type raises an error before it is loaded.
 
     Parameters
     ----------
     path : path-like
-        The file, from whatever source.
+        The file; it need not come from a trusted source.
     trusted : str or sequence of str, default=()
-        Functions or classes of your own that the model holds, such as ``["mymodule.similarity"]``. Their modules are
-        imported; name only what you know.
+        Your own functions or classes that the model contains, such as ``["mymodule.similarity"]``. Their modules are
+        imported; name only those that you trust.
 
     Returns
     -------
@@ -148,20 +147,19 @@ def load(path: str | os.PathLike, trusted: str | Sequence[str] = ()) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}; check the path.")
     try:
-        wanted = skops.get_untrusted_types(file=path)
+        types = skops.get_untrusted_types(file=path)
     except Exception:  # a damaged file can fail anywhere in the reader
         raise ValueError(
             f"{str(path)!r} is not a model that mercerless saved, or it is damaged."
         ) from None
-    strange = sorted(name for name in wanted if name not in trusted and not _is_trusted(name))
-    if strange:
+    unknown = sorted(name for name in types if name not in trusted and not _is_trusted(name))
+    if unknown:
         raise ValueError(
-            f"{str(path)!r} asks for {strange[0]!r}, which no mercerless model needs; nothing of "
-            "it was loaded. If "
-            f"that is a function or class of your own, pass trusted={strange}."
+            f"{str(path)!r} asks for {unknown[0]!r}, which no mercerless model needs; nothing of "
+            f"it was loaded. If that is a function or class of your own, pass trusted={unknown}."
         )
     try:
-        return skops.load(path, trusted=wanted)
+        return skops.load(path, trusted=types)
     except Exception as error:
         raise ValueError(
             f"{str(path)!r} cannot be loaded with the installed versions: {error}"
@@ -169,11 +167,12 @@ def load(path: str | os.PathLike, trusted: str | Sequence[str] = ()) -> Any:
 
 
 def _is_trusted(name: str) -> bool:
-    """Whether a type may be made: listed above, or a class that this package itself defines."""
+    """Whether a type may be created: listed above, or a class that this package defines."""
     if name in TRUSTED:
         return True
     module, _, attribute = name.rpartition(".")
-    if not any(module == own or module.startswith(own + ".") for own in MODULES):
+    is_ours = any(module == name or module.startswith(name + ".") for name in MODULES)
+    if not is_ours:
         return False  # before anything is imported
     try:
         thing = getattr(import_module(module), attribute)
@@ -183,7 +182,7 @@ def _is_trusted(name: str) -> bool:
 
 
 def check_installed() -> None:
-    """Raise before any work where skops is missing."""
+    """Raise before any work if skops is not installed."""
     _skops()
 
 

@@ -1,8 +1,9 @@
 """Learning rates: the exponents that the papers prove.
 
 An exponent e of a theorem means: with the stated choice of the penalty, and up to constants and logarithms, the error
-of a sample of size n is at most ``n**-e`` with high probability. The functions check the theorems' conditions and
-say which one fails. A rate that holds up to an arbitrarily small epsilon is returned without it by default.
+of a sample of size n is at most ``n**-e`` with high probability. The functions check the theorems' conditions and raise
+an error that names the one that fails. A rate that holds up to an arbitrarily small epsilon is returned without it by
+default.
 
 References
 ----------
@@ -46,7 +47,7 @@ def krein_exponent(
     """The exponent of the squared error of least squares in a reproducing kernel Krein space.
 
     Theorem 1 of Liu et al. (with `growth`), and Corollaries 3.1 and 3.2 (without): the penalty is the indefinite inner
-    product for the theorem, any nonnegative one for Corollary 3.2, where the Krein method's two penalties belong.
+    product for the theorem, and any nonnegative one, such as the Krein method's two penalties, for Corollary 3.2.
 
     Parameters
     ----------
@@ -59,8 +60,8 @@ def krein_exponent(
         Gamma in (0, 1]: the penalty is ``n**-gamma``.
     growth : float or None, default=None
         Eta = min(eta1, eta2) > 0: the largest and the smallest eigenvalue of the kernel matrix grow at least like
-        ``n**eta`` in size. From 1 on the exponent is that of a Hilbert space, and so it is for None, a nonnegative
-        penalty.
+        ``n**eta`` in size. From 1 on the exponent is that of a Hilbert space. None means a nonnegative penalty, with
+        the same exponent.
     epsilon : float, default=0.0
         The theorem's slack, which may be arbitrarily small; 0 is the supremum.
 
@@ -254,7 +255,7 @@ def best_decay(exponent: Callable[[float], float]) -> tuple[float, float]:
     Parameters
     ----------
     exponent : callable
-        From a decay in (0, 1] to an exponent; a ValueError counts as "not covered by the theorem".
+        Maps a decay in (0, 1] to an exponent; raises ValueError if the theorem does not cover the decay.
 
     Returns
     -------
@@ -280,8 +281,7 @@ def best_decay(exponent: Callable[[float], float]) -> tuple[float, float]:
     best = int(np.argmin(values))
     if not np.isfinite(values[best]):
         raise ValueError(
-            "no decay in (0, 1] meets the theorem's conditions; lower the capacity or raise the "
-            "growth."
+            "no decay in (0, 1] meets the theorem's conditions; lower the capacity or raise the growth."
         )
     low = grid[max(best - 1, 0)]
     high = grid[min(best + 1, 999)]
@@ -326,7 +326,7 @@ def rademacher_bound(K: ArrayLike, radius: float = 1.0) -> float:
 
 
 def _check_parameters(approximation: float, capacity: float = 1.0, decay: float = 1.0) -> None:
-    """Refuse what no theorem allows."""
+    """Raise ValueError for parameters that no theorem allows."""
     for name, value in (("approximation", approximation), ("decay", decay)):
         if not 0 < value <= 1:
             raise ValueError(f"{name} must be in (0, 1], got {value}.")
@@ -337,6 +337,6 @@ def _check_parameters(approximation: float, capacity: float = 1.0, decay: float 
 
 
 def _require(holds: bool, condition: str) -> None:
-    """Refuse what does not meet a theorem's condition."""
+    """Raise ValueError if a theorem's condition does not hold."""
     if not holds:
         raise ValueError(f"the theorem needs {condition}.")

@@ -1,4 +1,4 @@
-"""What all displays share: colors, axes, and a method that draws and returns the display."""
+"""The base of all displays: colors, axes, and a method that draws and returns the display."""
 
 from typing import Any, ClassVar, Self
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from mercerless.core.optional import import_optional
 
-#: Okabe-Ito blue, vermilion and a neutral gray: apart for every common kind of color vision.
+#: Okabe-Ito blue, vermilion and a neutral gray: distinct for every common kind of color vision.
 POSITIVE = "#0072B2"
 NEGATIVE = "#D55E00"
 NEUTRAL = "#7F7F7F"
@@ -14,7 +14,7 @@ COLORS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 class Display:
-    """A picture that keeps its numbers and knows where it was drawn; `_draw` takes one argument per axes."""
+    """A picture that keeps its numbers and its axes; `_draw` takes one argument per axes."""
 
     _layout: ClassVar[dict[str, Any]] = {}
 
@@ -24,7 +24,7 @@ class Display:
         Parameters
         ----------
         ax : matplotlib Axes, sequence of matplotlib Axes or None, default=None
-            Where to draw, a sequence where the display has several axes; None makes a figure.
+            Where to draw, a sequence if the display has several axes; None makes a figure.
         **kwargs : dict
             Options of this display, as in its class methods.
 

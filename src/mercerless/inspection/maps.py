@@ -1,4 +1,4 @@
-"""A map: items as points of a plane, so that near ones stay near."""
+"""Maps: items as points of a plane, such that similar items are near each other."""
 
 from typing import NamedTuple
 
@@ -12,29 +12,33 @@ from threadpoolctl import threadpool_limits
 
 from mercerless.spectra import implied_distances
 
+# The neighborhood of an item has this many items.
 _NEIGHBORS = 10
-_FEWEST = 12  # items; with fewer, neighborhoods say nothing
-_STEPS = 500  # of t-SNE; as many again keep no more neighbors
+# With fewer items neighborhoods are meaningless.
+_FEWEST = 12
+# Steps of t-SNE; twice as many keep no more neighbors.
+_STEPS = 500
 
 
 class Map(NamedTuple):
-    """Points of a plane, how they were placed, and what became of the items' neighborhoods."""
+    """Points of a plane, the method that placed them, and how well it keeps the items' neighborhoods."""
 
     points: NDArray  # (n, 2)
     method: str
-    # by method: the mean share of an item's ten nearest that are so on the map
+    # by method: the mean share of an item's ten nearest items that are among the ten nearest on the map
     preserved: dict[str, float]
 
     @property
     def kept(self) -> float:
-        """The share that this map keeps."""
+        """The share of neighbors that this map keeps."""
         return self.preserved[self.method]
 
 
 def draw_map(D: NDArray) -> Map:
     """Place items in a plane by their distances: by the two largest directions, or by neighborhoods (t-SNE).
 
-    Whichever keeps more of the items' ten nearest neighbors; of equals the first, whose distances mean something.
+    Returns the one that keeps more of the items' ten nearest neighbors; if equal the first, whose distances have a
+    meaning.
     """
     plain = principal_plane(D)
     maps = {"principal directions": plain}
@@ -75,11 +79,19 @@ def kept_neighbors(D: NDArray, points: NDArray) -> float:
         return 1.0
     away = np.where(np.eye(len(D), dtype=bool), np.inf, 0.0)
     plane = ((points[:, None] - points) ** 2).sum(axis=2)
-    near, drawn = (np.argsort(matrix + away, axis=1, kind="stable")[:, :k] for matrix in (D, plane))
-    return float(np.mean([len(np.intersect1d(*pair)) / k for pair in zip(near, drawn)]))
+    nearest_items = np.argsort(D + away, axis=1, kind="stable")[:, :k]
+    nearest_points = np.argsort(plane + away, axis=1, kind="stable")[:, :k]
+    shares = [
+        len(np.intersect1d(items, points)) / k
+        for items, points in zip(nearest_items, nearest_points)
+    ]
+    return float(np.mean(shares))
 
 
 def likeness_order(K: NDArray, y: NDArray | None = None) -> NDArray:
-    """Items by y, among equal ones by the leaves of average linkage on the distances that similarities imply."""
-    leaves = leaves_list(linkage(squareform(implied_distances(K), checks=False), method="average"))
-    return leaves if y is None else leaves[np.argsort(y[leaves], kind="stable")]
+    """Items by y, and for equal y by the leaves of average linkage on the distances that similarities imply."""
+    distances = squareform(implied_distances(K), checks=False)
+    leaves = leaves_list(linkage(distances, method="average"))
+    if y is None:
+        return leaves
+    return leaves[np.argsort(y[leaves], kind="stable")]

@@ -1,4 +1,4 @@
-"""A picture of the reasons for one prediction: the training items that speak for and against it."""
+"""A picture of the reasons for one prediction: the training items for and against it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from mercerless.core.display import NEGATIVE, NEUTRAL, POSITIVE, Display
 class ReasonsDisplay(Display):
     """Shares of training items in the score of one prediction, as bars for and against it.
 
-    Create it with `from_estimator`, or with `from_predictions` from what ``explain`` returned.
+    Create it with `from_estimator`, or with `from_predictions` from the result of ``explain``.
 
     Parameters
     ----------
     names : sequence of str
-        What every bar stands for.
+        The label of every bar.
     shares : ndarray of shape (n_bars,)
         Their lengths, which add up to the score.
     title : str
@@ -34,7 +34,7 @@ class ReasonsDisplay(Display):
 
     See Also
     --------
-    StackDisplay : What the families of a stack are worth.
+    StackDisplay : The value of every family of a stack.
 
     Examples
     --------
@@ -75,9 +75,9 @@ class ReasonsDisplay(Display):
         X : array-like or sequence of items
             New items, as for its ``explain``.
         index : int, default=0
-            Which of them to draw.
+            The item whose prediction is drawn.
         k : int, default=5
-            How many training items to name on either side.
+            Number of training items named for and against the prediction.
         item_names : sequence or None, default=None
             Names of the training items; None numbers them.
         ax : matplotlib Axes or None, default=None
@@ -92,8 +92,7 @@ class ReasonsDisplay(Display):
         """
         if not hasattr(estimator, "explain"):
             raise ValueError(
-                f"{type(estimator).__name__} has no explain; its predictions are no sums over "
-                "items."
+                f"{type(estimator).__name__} has no explain; its predictions are not sums over items."
             )
         return cls.from_predictions(
             estimator.explain(X, k, **new), index=index, item_names=item_names, ax=ax
@@ -108,14 +107,14 @@ class ReasonsDisplay(Display):
         item_names: Sequence[Any] | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw one of the predictions that were explained.
+        """Draw one of the explained predictions.
 
         Parameters
         ----------
         reasons : Reasons
-            What ``explain`` returned.
+            The result of ``explain``.
         index : int, default=0
-            Which prediction to draw.
+            The prediction to draw.
         item_names : sequence or None, default=None
             Names of the training items; None numbers them.
         ax : matplotlib Axes or None, default=None
@@ -128,8 +127,7 @@ class ReasonsDisplay(Display):
         """
         if not -len(reasons.score) <= index < len(reasons.score):
             raise ValueError(
-                f"index={index} is not one of the {len(reasons.score)} predictions that were "
-                "explained."
+                f"index={index} is not one of the {len(reasons.score)} explained predictions."
             )
         items = np.flatnonzero(reasons.items[index] >= 0)
         # from the strongest for the prediction to the strongest against it
@@ -137,9 +135,8 @@ class ReasonsDisplay(Display):
         names = [reasons.name(index, place, item_names) for place in order]
         shares = [*reasons.shares[index, order], reasons.rest[index], reasons.base[index]]
         title = reasons.text(index).splitlines()[0]
-        return cls([*names, "all other items", "without any item"], np.array(shares), title).plot(
-            ax=ax
-        )
+        labels = [*names, "all other items", "without any item"]
+        return cls(labels, np.array(shares), title).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         rows = np.arange(len(self.shares))[::-1]

@@ -15,7 +15,7 @@ from mercerless.spectra import Indefiniteness, as_similarities, indefiniteness, 
 
 
 def _matrix_of(estimator: Any, X: Any) -> NDArray:
-    """Return the kernel matrix of `X` under a fitted estimator: by its kernel, or `X` itself when precomputed."""
+    """The kernel matrix of `X` by a fitted estimator's kernel, or `X` itself if it is precomputed."""
     check_is_fitted(estimator)
     kernel = getattr(estimator, "kernel_", None)
     if callable(kernel):
@@ -37,10 +37,10 @@ class SpectrumDisplay(Display):
     eigenvalues : ndarray of shape (n,)
         The eigenvalues, in any order.
     report : Indefiniteness or None, default=None
-        Negative mass, inertia and the verdict; None measures them from the eigenvalues alone, see
+        Negative mass, inertia and the verdict; None computes them from the eigenvalues alone, see
         `mercerless.spectra.indefiniteness`.
     name : str or None, default=None
-        What the matrix is called in the title.
+        Name of the matrix for the title.
 
     See Also
     --------
@@ -60,7 +60,9 @@ class SpectrumDisplay(Display):
         self, eigenvalues: ArrayLike, report: Indefiniteness | None = None, name: str | None = None
     ):
         self.eigenvalues = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
-        self.report = indefiniteness(self.eigenvalues) if report is None else report
+        if report is None:
+            report = indefiniteness(self.eigenvalues)
+        self.report = report
         self.name = name
 
     @classmethod
@@ -74,7 +76,7 @@ class SpectrumDisplay(Display):
         K : array-like of shape (n, n)
             A symmetric similarity matrix.
         name : str or None, default=None
-            What the matrix is called in the title.
+            Name of the matrix for the title.
         scale : {"symlog", "linear"}, default="symlog"
             The vertical axis: logarithmic on both sides of zero, or proportional.
         ax : matplotlib Axes or None, default=None
@@ -100,9 +102,9 @@ class SpectrumDisplay(Display):
         estimator : estimator
             Fitted, with a ``kernel_`` attribute or with ``kernel="precomputed"``.
         X : array-like
-            The items; the square matrix itself when the estimator works on precomputed matrices.
+            The items; the square matrix itself if the estimator works on precomputed matrices.
         name : str or None, default=None
-            What the matrix is called in the title; None uses the estimator's class.
+            Name of the matrix for the title; None uses the estimator's class.
         **kwargs : dict
             The options of `from_matrix`.
 
@@ -111,43 +113,39 @@ class SpectrumDisplay(Display):
         display : SpectrumDisplay
             The drawn display.
         """
-        name = type(estimator).__name__ if name is None else name
+        if name is None:
+            name = type(estimator).__name__
         return cls.from_matrix(_matrix_of(estimator, X), name=name, **kwargs)
 
     def _draw(self, ax: Any, scale: str = "symlog") -> None:
         check_option("scale", scale, ("symlog", "linear"))
         values = self.eigenvalues
-        what = self.report
+        report = self.report
         start = 0
         for count, color, label in (
-            (what.n_positive, POSITIVE, "positive"),
-            (what.n_zero, NEUTRAL, "zero up to rounding"),
-            (what.n_negative, NEGATIVE, "negative"),
+            (report.n_positive, POSITIVE, "positive"),
+            (report.n_zero, NEUTRAL, "zero up to rounding"),
+            (report.n_negative, NEGATIVE, "negative"),
         ):
             if count:
                 edges = np.arange(start, start + count + 1) + 0.5
-                ax.stairs(
-                    values[start : start + count],
-                    edges,
-                    fill=True,
-                    color=color,
-                    label=f"{count} {label}",
-                )
+                bars = values[start : start + count]
+                ax.stairs(bars, edges, fill=True, color=color, label=f"{count} {label}")
             start += count
         largest = np.abs(values).max()
         if scale == "symlog" and largest > 0:
             # linear between two ticks only, three to four decades below the largest
-            ax.set_yscale(
-                "symlog", linthresh=10.0 ** np.ceil(np.log10(1e-4 * largest)), linscale=0.5
-            )
+            threshold = 10.0 ** np.ceil(np.log10(1e-4 * largest))
+            ax.set_yscale("symlog", linthresh=threshold, linscale=0.5)
         ax.axhline(0.0, color="black", linewidth=0.8)
         ax.set(
             xlabel="rank, from the largest to the smallest",
             ylabel="eigenvalue",
             xlim=(0.5, len(values) + 0.5),
         )
-        indefinite = f"indefinite, {100 * what.negative_mass:.1f} % negative mass"
-        verdict = "positive semi-definite" if what.is_psd else indefinite
+        verdict = f"indefinite, {100 * report.negative_mass:.1f} % negative mass"
+        if report.is_psd:
+            verdict = "positive semi-definite"
         ax.set_title(f"{self.name}: {verdict}" if self.name else verdict.capitalize(), loc="left")
         ax.legend(frameon=False, loc="upper right")
 
@@ -167,7 +165,7 @@ class KernelMatrixDisplay(Display):
     labels : ndarray of shape (n,) or None, default=None
         The class or target of every row in the original order, or None.
     name : str or None, default=None
-        What the matrix is called in the title.
+        Name of the matrix for the title.
 
     Attributes
     ----------
@@ -202,12 +200,12 @@ class KernelMatrixDisplay(Display):
         Parameters
         ----------
         K : array-like of shape (n, n)
-            Similarities or distances; asymmetric ones are shown as they are.
+            Similarities or distances, symmetric or not.
         y : array-like of shape (n,) or None, default=None
             The class or the numeric target of every row. Rows are ordered by it, inside a class by cluster;
-            without it by cluster alone (average linkage). More than 30 different values are not named.
+            without it by cluster alone (average linkage). More than 30 classes are not named.
         name : str or None, default=None
-            What the matrix is called in the title.
+            Name of the matrix for the title.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
 
@@ -242,11 +240,11 @@ class KernelMatrixDisplay(Display):
         estimator : estimator
             Fitted, with a ``kernel_`` attribute or with ``kernel="precomputed"``.
         X : array-like
-            The items; the square matrix itself when the estimator works on precomputed matrices.
+            The items; the square matrix itself if the estimator works on precomputed matrices.
         y : array-like of shape (n,) or None, default=None
             The class or the numeric target of every row.
         name : str or None, default=None
-            What the matrix is called in the title; None uses the estimator's class.
+            Name of the matrix for the title; None uses the estimator's class.
         **kwargs : dict
             The options of `from_matrix`.
 
@@ -255,7 +253,8 @@ class KernelMatrixDisplay(Display):
         display : KernelMatrixDisplay
             The drawn display.
         """
-        name = type(estimator).__name__ if name is None else name
+        if name is None:
+            name = type(estimator).__name__
         return cls.from_matrix(_matrix_of(estimator, X), y, name=name, **kwargs)
 
     def _draw(self, ax: Any) -> None:
@@ -276,10 +275,12 @@ class KernelMatrixDisplay(Display):
         bar.outline.set_visible(False)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
-        task = None if self.labels is None else guess_task(np.asarray(self.labels))[0]
-        if self.labels is None or task == "regression" or len(np.unique(self.labels)) > 30:
-            by = {None: "cluster", "regression": "target"}.get(task, "class")
-            ax.set(xticks=[], yticks=[], xlabel=f"items, ordered by {by}")
+        if self.labels is None:
+            ax.set(xticks=[], yticks=[], xlabel="items, ordered by cluster")
+        elif guess_task(np.asarray(self.labels))[0] == "regression":
+            ax.set(xticks=[], yticks=[], xlabel="items, ordered by target")
+        elif len(np.unique(self.labels)) > 30:
+            ax.set(xticks=[], yticks=[], xlabel="items, ordered by class")
         else:
             self._mark_classes(self.labels[self.order])
         if self.name:
@@ -302,7 +303,10 @@ class KernelMatrixDisplay(Display):
 
 
 def _order(K: NDArray, y: NDArray | None) -> NDArray:
-    """Rows by class, inside it by the leaves of average linkage on the distances that the entries give."""
+    """Rows by class, within a class by the leaves of average linkage on the distances that the entries imply."""
+    if len(K) < 3 and y is None:
+        return np.arange(len(K))
     if len(K) < 3:
-        return np.arange(len(K)) if y is None else np.argsort(y, kind="stable")
-    return likeness_order(as_similarities((K + K.T) / 2, matrix_kind(K).kind or "similarity"), y)
+        return np.argsort(y, kind="stable")
+    kind = matrix_kind(K).kind or "similarity"
+    return likeness_order(as_similarities((K + K.T) / 2, kind), y)
