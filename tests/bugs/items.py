@@ -257,8 +257,8 @@ BUGS = [
     # models in files
     Bug(
         "items-trusts-names-like-ours",
-        'if not any(module == own or module.startswith(own + ".") for own in MODULES):',
-        'if not module.startswith("mercerless"):',
+        'is_ours = any(module == name or module.startswith(name + ".") for name in MODULES)',
+        'is_ours = module.startswith("mercerless")',
         f"{PERSISTENCE} -k like_ours",
     ),
     Bug(
