@@ -150,8 +150,8 @@ BUGS = [
     ),
     Bug(
         "svm-projector-transposed",
-        "(left * factor) @ right.T, mean",
-        "(right * factor) @ left.T, mean",
+        "projector = scaled @ V.T",
+        "projector = V @ scaled.T",
         f"{KREIN} -k weighted",
     ),
     Bug(

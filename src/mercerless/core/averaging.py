@@ -118,7 +118,7 @@ def average(
 
 
 def cross_fitted(
-    fit: Callable[[NDArray, NDArray], Callable[[NDArray], NDArray]],
+    fit: Callable[[NDArray, NDArray], Any],
     predictions: NDArray,
     folds: Sequence[tuple[NDArray, NDArray]],
     by_fold: NDArray | None = None,

@@ -159,7 +159,7 @@ def _call(name, estimator, args, kwargs, X):
 
 
 def _map_chunk(X, function, bytes_per_row, n_columns, out_dtype, budget):
-    shape = (len(X),)
+    shape: tuple[int, ...] = (len(X),)
     if n_columns is not None:
         shape = (len(X), n_columns)
     out = np.empty(shape, dtype=out_dtype)

@@ -54,15 +54,15 @@ def stabilize(
     s = s[keep]
     V = V[:, keep]
     factor = np.where(s > 0, 1.0, -1.0 / negative_penalty).astype(s.dtype)
-    left = V * root[:, None]
-    right = V / root[:, None]
-    matrix = (right * (factor * s)) @ right.T
+    V /= root[:, None]
+    matrix = (V * (factor * s)) @ V.T
+    scaled = V * factor
+    scaled *= root[:, None] ** 2
+    projector = scaled @ V.T
     share = None
     if center:
         share = root**2 / total
-    return Stabilized(
-        (matrix + matrix.T) / 2, (left * factor) @ right.T, mean, share, int(np.sum(s < 0))
-    )
+    return Stabilized((matrix + matrix.T) / 2, projector, mean, share, int(np.sum(s < 0)))
 
 
 class Machine(NamedTuple):

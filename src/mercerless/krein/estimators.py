@@ -79,9 +79,7 @@ class KreinLimits:
 
     exact_rows: int = 4000  # with more rows, landmarks="auto" uses landmarks
     auto_landmarks: int = 1000  # at most so many
-    scored_rows: int = (
-        4000  # held-out rows per fold with landmarks; more do not change a choice or a calibration
-    )
+    scored_rows: int = 4000  # held-out rows per fold with landmarks; more do not change a choice
     exact_bytes: float = 42.0  # per pair of rows, of the exact solution
     gradient_bytes: float = 76.0  # per pair of rows, of a gradient search
     machine_bytes: float = 58.0  # per pair of rows, of a support vector machine
@@ -170,9 +168,10 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         landmarks = self._landmarks(rows, candidates)
         with self._progress() as progress:
             if self.search is not None:
-                descent = self._tune(self.search, rows, family, candidates, progress)
-                rows, candidates = descent.rows, descent.candidates
-                attributes["tuning_"] = descent.course
+                tuned = self._tune(self.search, rows, family, candidates, progress)
+                rows = tuned.rows
+                candidates = tuned.candidates
+                attributes["tuning_"] = tuned.course
             problem = self._problem(rows, landmarks, candidates)
             index, validation = self._choose(problem, family, candidates, labels, progress)
             system = problem.system()

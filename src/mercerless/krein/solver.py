@@ -546,7 +546,7 @@ def _uncenter(at, root, n, intercept):
     coef = at * root[:, None]
     if intercept:
         share = root**2 / n
-        coef = coef - share[:, None] * coef.sum(axis=0)
+        coef -= share[:, None] * coef.sum(axis=0)
     return coef
 
 
