@@ -257,6 +257,26 @@ def test_nothing_is_wider_than_a_phone(reports, tmp_path):
     assert content <= window
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no chromium or chrome on the path")
+def test_a_click_sorts_the_table(reports, tmp_path):
+    """The page's own script runs under its policy; the click comes from a script that only this test adds."""
+    text = re.sub("('sha256-[^']+')", "'unsafe-inline'", render(reports["table"]))
+    click = (
+        "<script>for (let i = 0; i < 2; i++)"
+        " [...document.querySelectorAll('table.sortable')].find(t => t.tHead.textContent.includes('1000'))"
+        ".querySelectorAll('th button')[1].click()</script>"
+    )
+    page = tmp_path / "sorted.html"
+    page.write_text(text.replace("</body>", click + "</body>"))
+    document, console, _ = browse(page.as_uri(), tmp_path)
+    assert console == []
+    shown = document.split("<h2>All numbers")[1].split("</section>")[0]
+    names = re.findall("<small><code>([a-z]+)</code>", shown)
+    expected = [row["learner"] for row in sorted(reports["table"].table, key=lambda r: r["score"])]
+    assert names == expected and 'aria-sort="ascending"' in shown
+
+
 def test_in_a_notebook(reports):
     text = reports["matrix"]._repr_html_()
     page = Page(text)
