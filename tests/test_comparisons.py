@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from mercerless.kernels import PairFunction
 from mercerless.lowrank import Landmarks
 from mercerless.similarity import comparisons as c
+from mercerless.similarity.landmarks import as_new_similarities
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)) * RNG.uniform(0.5, 2.0, size=(40, 1))
@@ -20,8 +21,7 @@ def read(C, wanted, kind="similarity", random_state=0):
 
 def squares_of(compared):
     """Squared distances of all rows to the landmarks."""
-    data = compared.data
-    block = data.block(data.X, data.diagonal)
+    block = compared.all()
     return block.row_diagonal[:, None] - 2 * block.similarities + block.column_diagonal
 
 
@@ -29,10 +29,10 @@ def squares_of(compared):
 def test_random_columns_that_are_kept_are_compared_as_before(method):
     K = X @ X.T
     compared = read(K, Landmarks(12, method))
-    columns = compared.columns
+    columns = compared.read.columns
     assert len(columns) == 12
     assert np.all(np.diff(columns) > 0)
-    assert_array_equal(compared.data.landmarks, columns)
+    assert_array_equal(compared.landmarks, columns)
     expected = ((X[:, None] - X[columns]) ** 2).sum(axis=2)
     assert_allclose(squares_of(compared), expected, atol=1e-10)
 
@@ -45,10 +45,10 @@ def test_differing_own_similarities_of_landmarks():
     compared = c.read_comparisons(
         C, Landmarks(9), "similarity", Y[:30], WEIGHT[:30], np.random.RandomState(0)
     )
-    assert_array_equal(compared.data.landmarks[:8], np.arange(8))
+    assert_array_equal(compared.landmarks[:8], np.arange(8))
     others = np.r_[np.arange(8), 35]
     expected = 4.0 * ((unit[:30, None] - unit[others]) ** 2).sum(axis=2)
-    assert compared.constant == pytest.approx(4.0)
+    assert compared.read.constant == pytest.approx(4.0)
     assert_allclose(squares_of(compared), expected, atol=1e-10)
 
 
@@ -72,11 +72,11 @@ def test_rows_among_those_of_weight():
 
 
 def test_negative_distances_are_refused():
-    assert_array_equal(c.as_new_similarities(np.ones((2, 2)), "distance"), np.full((2, 2), -0.5))
+    assert_array_equal(as_new_similarities(np.ones((2, 2)), "distance"), np.full((2, 2), -0.5))
     with pytest.raises(ValueError, match=r"smallest is -0\.1"):
-        c.as_new_similarities(np.array([[1.0, -0.1]]), "distance")
-    c.as_new_similarities(np.array([[1.0, -0.1]]), "similarity")
-    c.as_new_similarities(np.array([[1.0, -1e-9]]), "distance")  # rounding
+        as_new_similarities(np.array([[1.0, -0.1]]), "distance")
+    as_new_similarities(np.array([[1.0, -0.1]]), "similarity")
+    as_new_similarities(np.array([[1.0, -1e-9]]), "distance")  # rounding
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
+from stacks import fit_rows, rows_only, scores_of_settings
 
 from mercerless import AsymmetricRidgeClassifier, SimilarityClassifier, SimilarityRegressor
 from mercerless.asymmetric.selection import decay_of
 from mercerless.asymmetric.solver import asymmetric_ridge, largest_singular_value, two_sided_path
 from mercerless.core.folds import splits_of
-from mercerless.similarity.directions import (
-    DirectedRows,
-    _simpler,
-    directed_scores,
-    directed_settings,
-    fit_directed_members,
-)
-from mercerless.similarity.stack import Setting, default_settings, weigh_members
+from mercerless.similarity.directions import DirectedRows, row_families
+from mercerless.similarity.families import Setting, all_settings, default_families
+from mercerless.similarity.stack import simpler_average, weigh_members
 
 
 def citations(n=120, classes=3, seed=0):
@@ -91,8 +87,8 @@ def test_rows_are_ridges_by_their_textbook_formulas():
         Setting("row_cosines", 0.01),
     ]
     settings += [Setting("left", 0.3), Setting("right", 0.3)]
-    members = fit_directed_members(DirectedRows(K, K.T, None), Y, settings, np.ones(20))
-    found = directed_scores(members, DirectedRows(*new, None))
+    members = fit_rows(DirectedRows(K, K.T, None), Y, settings, np.ones(20))
+    found = scores_of_settings(members, settings, rows_only(DirectedRows(*new, None)))
     R, T = np.hstack([K, K.T]), np.hstack(new)
     P, Q = (R - R.mean(axis=0)) / R.std(axis=0), (T - R.mean(axis=0)) / R.std(axis=0)
 
@@ -124,24 +120,23 @@ def test_weights_equal_repeated_items(both):
     rows = np.repeat(np.arange(15), counts)
     settings = [
         s
-        for s in directed_settings(both)
+        for s in all_settings(row_families(both))
         if "neighbors" not in s.family and s.family not in ("left", "right")
     ]
 
     def scores(K, Y, weight, new):
-        members = fit_directed_members(
-            DirectedRows(K, K.T if both else None, None), Y, settings, weight
-        )
+        members = fit_rows(DirectedRows(K, K.T if both else None, None), Y, settings, weight)
         # the median distance between profiles counts items once
-        unit = {view.kind: view.factor for view in members.views}
-        return directed_scores(members, DirectedRows(new[0], new[1] if both else None, None)), unit
+        unit = 1.0 / members.families[0].unit
+        new = DirectedRows(new[0], new[1] if both else None, None)
+        return scores_of_settings(members, settings, rows_only(new)), unit
 
     weighted, unit = scores(K, Y, counts.astype(float), new)
     repeated, other = scores(K[np.ix_(rows, rows)], Y[rows], np.ones(len(rows)), new[:, :, rows])
     linear = [i for i, s in enumerate(settings) if s.family != "row_profiles"]
     assert_allclose(weighted[linear], repeated[linear], atol=1e-8)
     # with weights of mean one there are half as many columns, so that squared distances are half as large
-    assert unit["row_profiles"] == pytest.approx(len(rows) / 15 * other["row_profiles"], rel=0.15)
+    assert unit == pytest.approx(len(rows) / 15 * other, rel=0.15)
 
 
 # ------------------------------------------------------------------------------------------------------ the estimators
@@ -186,8 +181,8 @@ def test_transposing_and_swapping_changes_nothing_and_neither_does_scale(make):
 def test_rows_take_part_where_they_are_better_by_a_standard_error(which):
     rng = np.random.default_rng(0)
     Y, weight = 2.0 * np.eye(3)[np.arange(90) % 3] - 1.0, np.ones(90)
-    plain = default_settings(True)
-    settings = (*plain, *directed_settings(True))
+    plain = all_settings(default_families(True))
+    settings = (*plain, *all_settings(row_families(True)))
     tells = np.array([(setting in plain) == (which == "mean") for setting in settings])
     signal, noise = 1.5 * Y + rng.normal(size=Y.shape), np.where(tells, 0.3, 1.0)[:, None, None]
     # half of the settings are good copies of it
@@ -195,7 +190,7 @@ def test_rows_take_part_where_they_are_better_by_a_standard_error(which):
     splits = splits_of(np.arange(90) // 3 % 5)
     weigh = partial(weigh_members, Y=Y, fenced=None, weight=weight, blocks=splits, classify=True)
     averages = weigh(scores[: len(plain)], plain), weigh(scores, settings)
-    average, _ = _simpler(*averages, Y, weight, splits)
+    average, _ = simpler_average(*averages, Y, weight, splits)
     rows = sum(
         average.family_scores[family]["weight"]
         for family in ("row_features", "row_profiles", "row_cosines")

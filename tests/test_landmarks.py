@@ -7,6 +7,7 @@ import pytest
 from oracles.similarity import feature_ridge
 from sklearn.datasets import make_classification
 from sklearn.model_selection import cross_val_score
+from stacks import fit_settings, with_settings
 
 from mercerless import SimilarityClassifier, SimilarityRegressor, config_context
 from mercerless.kernels import TL1, MatrixFunction, PairFunction
@@ -14,14 +15,16 @@ from mercerless.lowrank import Landmarks
 from mercerless.similarity import estimators
 from mercerless.similarity import landmarks as few
 from mercerless.similarity.comparisons import find_rows
+from mercerless.similarity.families import Comparisons, Setting
 from mercerless.similarity.landmarks import (
     LandmarkRows,
-    fit_frame,
-    landmark_scores,
+    RowReader,
+    Sample,
+    landmark_families,
+    learn_sums,
     pursue_landmarks,
 )
 from mercerless.similarity.solver import landmark_path, spectral_path
-from mercerless.similarity.stack import Block, Setting, fit_members, member_scores
 
 N, M = 120, 30
 
@@ -59,19 +62,12 @@ def model(data, distances, columns):
 def problem_of(K, Y, landmarks, settings, fold_of=None):
     """The sums of a problem on all rows as judged ones and as points."""
     n, diagonal = len(K), np.zeros(len(landmarks))
-    rows = LandmarkRows(
-        K[:, landmarks], None, lambda C, _: Block(C, np.zeros(len(C)), diagonal), landmarks
-    )
-    frame = fit_frame(rows.take(np.arange(n)), np.ones(n), np.arange(n), landmarks, np.arange(n))
-    return few._sum(
-        rows,
-        frame,
-        landmarks,
-        Y,
-        np.ones(n),
-        np.zeros(n, int) if fold_of is None else fold_of,
-        settings,
-    )
+    rows = LandmarkRows(K[:, landmarks], None, RowReader("similarity", diagonal, 0.0), landmarks)
+    every = np.arange(n)
+    sample = Sample(rows.take(every), np.ones(n), every, landmarks, every)
+    families = with_settings(landmark_families(True, sample), settings)
+    fold_of = np.zeros(n, int) if fold_of is None else fold_of
+    return learn_sums(rows, sample, families, Y, np.ones(n), fold_of, None)
 
 
 # ---- mathematics ------------------------------------------------------------------------------------------------
@@ -83,12 +79,11 @@ def problem_of(K, Y, landmarks, settings, fold_of=None):
 def test_all_items_as_landmarks_give_the_family_of_all_comparisons(data, distances, family, width):
     K, Y = -0.5 * distances**2, np.eye(3)[data[1]]
     settings = [Setting(family, penalty, width) for penalty in (1e-4, 1e-2)]
-    new = Block(K[N:, :N], np.zeros(40), np.zeros(N))
-    members = fit_members(Block(K[:N, :N], np.zeros(N), np.zeros(N)), Y[:N], settings)
-    found = landmark_scores(
-        problem_of(K[:N, :N], Y[:N], np.arange(N), settings).members(settings), new
-    )
-    np.testing.assert_allclose(found, member_scores(members, new), atol=1e-6)
+    new = Comparisons(K[N:, :N], np.zeros(40), np.zeros(N))
+    members = fit_settings(Comparisons(K[:N, :N], np.zeros(N), np.zeros(N)), Y[:N], settings)
+    problem = problem_of(K[:N, :N], Y[:N], np.arange(N), settings)
+    found = problem.members(problem.families).scores(new)
+    np.testing.assert_allclose(found, members.scores(new), atol=1e-6)
 
 
 def test_landmark_path_of_all_items_is_the_spectral_path():
@@ -120,10 +115,10 @@ def test_sums_without_a_fold_are_the_ridge_of_the_other_rows(data, distances, co
     settings = [Setting("features", 1e-2)]
     problem = problem_of(K, Y, columns, settings, fold_of)
     rest = fold_of != 2
-    scaled = problem.frame.distances(np.sqrt(-2.0 * K[:, columns]))
+    scaled = problem.sample.distances(np.sqrt(-2.0 * K[:, columns]))
     expected = feature_ridge(scaled[rest], Y[rest], 1e-2, scaled[~rest], standardize=False)
-    block = Block(K[~rest][:, columns], np.zeros((~rest).sum()), np.zeros(M))
-    found = landmark_scores(problem.members(settings, left=2), block)
+    block = Comparisons(K[~rest][:, columns], np.zeros((~rest).sum()), np.zeros(M))
+    found = problem.members(problem.families, left=2).scores(block)
     np.testing.assert_allclose(found[0], expected, rtol=1e-8, atol=1e-8)
 
 
@@ -133,10 +128,8 @@ def test_the_held_out_fold_does_not_vote(data, distances, columns):
     settings = [Setting("neighbors", 1), Setting("profile_neighbors", 1)]
     problem = problem_of(K, Y, columns, settings, fold_of)
     rows = np.flatnonzero(fold_of == 1)
-    block = Block(K[np.ix_(rows, columns)], np.zeros(len(rows)), np.zeros(M))
-    away, among = (
-        landmark_scores(problem.members(settings, left=left), block) for left in (1, None)
-    )
+    block = Comparisons(K[np.ix_(rows, columns)], np.zeros(len(rows)), np.zeros(M))
+    away, among = (problem.members(problem.families, left=left).scores(block) for left in (1, None))
     mine = np.isin(rows, columns)
     np.testing.assert_array_equal(among[0][mine], Y[rows[mine]])  # a landmark is its own nearest
     nearest = columns[fold_of[columns] != 1]
@@ -147,7 +140,7 @@ def test_the_held_out_fold_does_not_vote(data, distances, columns):
 
 def test_pursuit_is_the_greedy_projection(data, distances, columns):
     C, Y = distances[:N, columns], np.eye(3)[data[1][:N]]
-    block = Block(-0.5 * C**2, np.zeros(N), np.zeros(M))
+    block = Comparisons(-0.5 * C**2, np.zeros(N), np.zeros(M))
     found = pursue_landmarks(block, Y, np.ones(N), 6)
     A, R, chosen = (C - C.mean(axis=0)) / C.std(axis=0), Y - Y.mean(axis=0), []
     for _ in range(6):
@@ -163,7 +156,7 @@ def test_pursuit_is_the_greedy_projection(data, distances, columns):
     noise = np.random.default_rng(0).normal(size=(N, 3))
     # nothing to go after
     assert pursue_landmarks(block, noise, np.ones(N), 6).tolist() == [0, 1, 2, 3, 4, 5]
-    copies = Block(np.tile(block.similarities[:, :1], (1, 4)), np.zeros(N), np.zeros(4))
+    copies = Comparisons(np.tile(block.similarities[:, :1], (1, 4)), np.zeros(N), np.zeros(4))
     # copies follow when nothing is left
     assert pursue_landmarks(copies, Y, np.ones(N), 3).tolist() == [0, 1, 2]
 

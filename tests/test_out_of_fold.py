@@ -14,18 +14,11 @@ from mercerless.core.folds import OutOfFold, assign_folds, blind_folds, splits_o
 from mercerless.core.suspects import suspect_labels
 from mercerless.kernels import TL1, Gaussian
 from mercerless.lab.spread import fit_spread
-from mercerless.similarity import directions as directed
 from mercerless.similarity import landmarks
 from mercerless.similarity import stack as similarity
 from mercerless.similarity.base import row_profiles
-from mercerless.similarity.stack import (
-    Setting,
-    cross_fit,
-    default_settings,
-    fence,
-    log_loss,
-    weigh_members,
-)
+from mercerless.similarity.families import Setting, all_settings, default_families
+from mercerless.similarity.stack import cross_fit, fence, log_loss, weigh_members
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
 
@@ -98,8 +91,8 @@ CASES = {
 }
 HOMES = {
     "out_of_fold_scores": (similarity, "out_of_fold_scores"),
-    "landmarks": (landmarks, "_out_of_fold"),
-    "directed": (directed, "_both_scores"),
+    "landmarks": (landmarks, "scores_by_fold"),
+    "directed": (similarity, "out_of_fold_scores"),
 }
 
 
@@ -147,7 +140,7 @@ def test_an_items_own_target_does_not_move_its_out_of_fold_prediction(name, weig
 def test_fixed_scores_of_numbers_with_extreme_targets():
     """The decision for given or fenced targets and their units are those of the other blocks as well."""
     rng = np.random.RandomState(0)
-    settings = default_settings(classify=False)
+    settings = all_settings(default_families(classify=False))
     Y = rng.normal(size=(N, 1))
     Y[1:4] = 20.0
     fenced = fence(Y, np.ones(N))
@@ -475,10 +468,12 @@ def test_important_items_have_the_largest_coefficients():
     X, _, labels = data(n=60)
     model = SimilarityClassifier(Gaussian(1.5), random_state=0).fit(X, labels)
     shares = np.zeros(60)
-    for view in model.stack_.members.views:
-        for column, position in enumerate(view.positions):
-            sizes = np.sqrt((view.coef[:, column] ** 2).sum(axis=1))
-            shares += model.weights_[position] * sizes / sizes.sum()
+    for family in model.stack_.members.families:
+        for part in getattr(family, "models", ()):
+            for column, setting in enumerate(part.settings):
+                sizes = np.sqrt((part.coef[:, column] ** 2).sum(axis=1))
+                weight = model.weights_[model.members_.index(setting)]
+                shares += weight * sizes / sizes.sum()
     items = similarity.important_items(model.stack_, 10)
     assert shares[items].min() >= np.delete(shares, items).max()
 
@@ -498,16 +493,16 @@ def test_learners_on_rows_are_decided_for_without_the_block():
     """What was chosen without a block decides for it, on the other blocks, and the whole decides for new items."""
     rng = np.random.RandomState(0)
     Y = rng.normal(size=(N, 1))
-    settings = default_settings(classify=False)
+    settings = all_settings(default_families(classify=False))
     scores = Y + rng.normal(size=(len(settings), N, 1))
     average, _ = weigh_members(scores, settings, Y, None, np.ones(N), FOLDS, False)
     good, bad = Y + 0.1, Y + rng.normal(size=(N, 1))
     by_good, by_bad = (np.stack([values] * 4) for values in (good, bad))
     with_rows = average._replace(out_of_fold=bad, by_block=by_good)
     plain = average._replace(out_of_fold=good, by_block=by_bad)
-    chosen, _ = directed._simpler((plain, Y), (with_rows, Y), Y, np.ones(N), FOLDS)
+    chosen, _ = similarity.simpler_average((plain, Y), (with_rows, Y), Y, np.ones(N), FOLDS)
     assert_array_equal(chosen.out_of_fold, bad)
-    swapped, _ = directed._simpler((with_rows, Y), (plain, Y), Y, np.ones(N), FOLDS)
+    swapped, _ = similarity.simpler_average((with_rows, Y), (plain, Y), Y, np.ones(N), FOLDS)
     assert_array_equal(swapped.out_of_fold, bad)
 
 

@@ -17,6 +17,7 @@ from mercerless import (
 )
 from mercerless.core.reasons import pick
 from mercerless.kernels import TL1, Gaussian
+from mercerless.similarity.families import Comparisons, fit_members
 from mercerless.similarity.solver import class_distances, nearest_of_classes
 
 RNG = np.random.RandomState(0)
@@ -89,17 +90,14 @@ def test_a_share_is_what_the_target_of_an_item_does(name):
     row, item = 4, int(reasons.items[4, 0])
     if name == "stack":
         stack = model.stack_
-        targets = stack.members.targets.copy()
-        targets[item] = np.average(targets, axis=0, weights=stack.members.weight)
-        from mercerless.similarity.stack import Block, fit_members, member_scores
-
+        first = stack.members.families[0]
+        targets = first.targets.copy()
+        targets[item] = np.average(targets, axis=0, weights=first.weight)
         K = TL1(3.0)(X[TRAIN])
         diagonal = np.diagonal(K)
-        members = fit_members(
-            Block(K, diagonal, diagonal), targets, stack.members.settings, stack.members.weight
-        )
+        members = fit_members(Comparisons.of(K), targets, stack.members.families, first.weight)
         k = TL1(3.0)(X[NEW][row : row + 1], X[TRAIN])
-        scores = member_scores(members, Block(k, np.diagonal(TL1(3.0)(X[NEW]))[:1], diagonal))
+        scores = members.scores(Comparisons(k, np.diagonal(TL1(3.0)(X[NEW]))[:1], diagonal))
         without = float(
             (stack.average.weights @ scores[:, 0, 0]) * model.scale_[0] + model.mean_[0]
         )

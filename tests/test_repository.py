@@ -49,6 +49,7 @@ FLOORS = {
     "selection": 1,
     "machine": 1,
     "stack": 1,
+    "families": 1,
     "landmarks": 1,
     "directions": 1,
     "reasons": 1,

@@ -23,7 +23,7 @@ from mercerless.similarity.estimators import (
     SimilarityRegressor,
     SimilaritySVC,
 )
-from mercerless.similarity.stack import FAMILIES, NEED_DIAGONAL
+from mercerless.similarity.families import NEED_DIAGONAL, all_settings, default_families
 
 
 def automatic(**parameters):
@@ -532,7 +532,8 @@ def test_attributes_tell_the_story(blobs):
     assert len(model.members_) == len(model.weights_) == len(model.calibration_.slope)
     assert model.certificate_ <= 1e-8
     table = model.family_scores_
-    assert set(table) == {*FAMILIES, "stack"} and len(FAMILIES) == 10
+    families = {setting.family for setting in all_settings(default_families())}
+    assert set(table) == {*families, "stack"} and len(families) == 10
     assert np.isclose(sum(row["weight"] for name, row in table.items() if name != "stack"), 1.0)
     for name, row in table.items():
         assert 0.3 < row["accuracy"] <= 1.0 and 0.0 < row["log_loss"] < 1.2, name
@@ -708,7 +709,7 @@ def test_display_shows_every_family(blobs):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    from mercerless.similarity.display import StackDisplay
+    from mercerless.inspection import StackDisplay
 
     for estimator in (SimilarityClassifier(random_state=0), SimilarityRegressor(random_state=0)):
         model = estimator.fit(*blobs)

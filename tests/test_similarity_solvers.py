@@ -19,9 +19,17 @@ from oracles.similarity import (
 )
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
+from stacks import fit_settings
 
 from mercerless.core.averaging import STACKED_CLASSES, STACKED_NUMBERS, average, paired_z
 from mercerless.core.calibration import calibrate, fit_temperature, sharpen
+from mercerless.similarity.families import (
+    NEED_DIAGONAL,
+    Comparisons,
+    Setting,
+    all_settings,
+    default_families,
+)
 from mercerless.similarity.solver import (
     class_distances,
     feature_path,
@@ -32,20 +40,7 @@ from mercerless.similarity.solver import (
     spectral_path,
     squared_distances,
 )
-from mercerless.similarity.stack import (
-    FAMILIES,
-    LOGISTIC,
-    NEED_DIAGONAL,
-    Block,
-    Setting,
-    choose_targets,
-    default_settings,
-    fence,
-    fit_members,
-    member_scores,
-    out_of_fold_scores,
-    select_settings,
-)
+from mercerless.similarity.stack import choose_targets, fence, out_of_fold_scores, select_settings
 
 RANDOM = np.random.RandomState(0)
 
@@ -61,12 +56,16 @@ def indefinite(n, seed=0):
     return frozen(A + A.T + 2.0 * np.eye(n))
 
 
+def default_settings(classify=True, n_items=0):
+    return all_settings(default_families(classify, n_items))
+
+
 def members_of(K, *problem):
-    return fit_members(Block(K, np.diagonal(K), np.diagonal(K)), *problem)
+    return fit_settings(Comparisons.of(K), *problem)
 
 
 def scores_of(members, rows, diagonal=None):
-    return member_scores(members, Block(rows, diagonal, members.diagonal))
+    return members.scores(Comparisons(rows, diagonal, members.diagonal))
 
 
 def targets(n, q=2, seed=1):
@@ -154,7 +153,7 @@ def test_logistic_path_starts_with_a_gradient_step_and_ends_at_maximum_likelihoo
     )
 
 
-@pytest.mark.parametrize("family", LOGISTIC)
+@pytest.mark.parametrize("family", ["logistic_similarities", "logistic_distances"])
 def test_logistic_members_know_neither_the_scale_nor_repetition(family):
     X, settings = (
         np.random.RandomState(0).normal(size=(18, 3)),
@@ -195,7 +194,7 @@ def test_profiles_with_weights_equal_those_of_repeated_items():
     once = members_of(K, targets(18), settings, weight.astype(float))
     repeated = members_of(K[np.ix_(again, again)], targets(18)[again], settings)
     squares = [
-        members.profiles.squares(Block(K[:4, columns], np.diagonal(K)[:4], members.diagonal))
+        members.families[0].base(Comparisons(K[:4, columns], np.diagonal(K)[:4], members.diagonal))
         for members, columns in ((once, np.arange(18)), (repeated, again))
     ]
     np.testing.assert_allclose(
@@ -326,15 +325,19 @@ def test_without_own_similarities_only_distance_families_fall_out():
         np.testing.assert_array_equal(unknown[index], expected)
 
 
+def held_out_scores(K, Y, train, test):
+    comparisons = Comparisons.of(K)
+    families = default_families()
+    return out_of_fold_scores(comparisons, comparisons, Y, families, np.ones(len(Y)), (train, test))
+
+
 def test_out_of_fold_scores_do_not_see_the_test_part():
     K, Y = np.array(indefinite(20)), np.array(targets(20))
     train, test = np.arange(15), np.arange(15, 20)
-    before = out_of_fold_scores(K, Y, (train, test), default_settings())
+    before = held_out_scores(K, Y, train, test)
     Y[test] += 100.0
     K[15:, 15:] += np.diag(np.diagonal(K)[15:]) - K[15:, 15:]  # similarities among test items
-    np.testing.assert_array_equal(
-        out_of_fold_scores(K, Y, (train, test), default_settings()), before
-    )
+    np.testing.assert_array_equal(held_out_scores(K, Y, train, test), before)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -471,10 +474,11 @@ def test_useless_members_get_no_weight():
 def test_selection_keeps_the_best_of_every_family():
     settings = default_settings()
     chosen = select_settings(settings, np.arange(len(settings), 0.0, -1.0))
-    for family in FAMILIES:
+    families = {setting.family for setting in settings}
+    for family in families:
         index = [i for i, setting in enumerate(settings) if setting.family == family]
         assert set(index[-3:]) <= set(chosen.tolist())
-    assert len(chosen) == 3 * len(FAMILIES)
+    assert len(chosen) == 3 * len(families)
 
 
 def test_paired_z():

@@ -32,8 +32,8 @@ from mercerless.krein.solver import (
     solve_system,
 )
 from mercerless.lab.solver import evidence, interpolation, least_squares, shared_evidence
+from mercerless.similarity.families import Setting
 from mercerless.similarity.solver import feature_path, kernel_path, sparse_machine, spectral_path
-from mercerless.similarity.stack import Setting
 
 # eight problems each, or a tenth of MERCERLESS_FUZZ: 200 in make test-all
 EXAMPLES = max(8, int(os.environ.get("MERCERLESS_FUZZ", 0)) // 10)

@@ -277,14 +277,14 @@ BUGS = [
     # comparisons with landmarks
     Bug(
         "doors-kept-diagonal",
-        "kind, diagonal[columns], constant)",
-        "kind, diagonal[: len(columns)], constant)",
+        "columns=columns, column_diagonal=self.column_diagonal[columns])",
+        "columns=columns, column_diagonal=self.column_diagonal[: len(columns)])",
         f"{COMPARISONS} -k kept",
     ),
     Bug(
         "doors-kept-landmarks",
-        "data.landmarks[columns]), kind",
-        "data.landmarks[: len(columns)]), kind",
+        "landmarks=self.landmarks[columns])",
+        "landmarks=self.landmarks[: len(columns)])",
         f"{COMPARISONS} -k kept",
     ),
     Bug(

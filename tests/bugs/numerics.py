@@ -409,8 +409,8 @@ BUGS = [
     ),
     Bug(
         "stack-profiles-weights",
-        "np.sqrt(weight) / np.where(constant, 1.0, spread)",
-        "1.0 / np.where(constant, 1.0, spread)",
+        "return cls.fit(A, weight, len(A), np.sqrt(column_weight))",
+        "return cls.fit(A, weight, len(A))",
         f"{SIM} -k profiles",
     ),
     Bug("stack-logistic-momentum", "step / (step + 3.0)", "step / 3.0", f"{SIM} -k logistic"),
@@ -434,26 +434,26 @@ BUGS = [
     ),
     Bug(
         "stack-fence-decides",
-        "> 1.5 else (cut, fenced)",
+        "> RULES.extreme_targets else (cut, fenced)",
         "> 0.0 else (cut, fenced)",
         f"{SIM} -k two_rows",
     ),
     Bug(
         "stack-three-settings",
-        'kind="stable")[:N_BEST]]',
-        'kind="stable")[-N_BEST:]]',
+        'kind="stable")[: RULES.n_best]]',
+        'kind="stable")[-RULES.n_best :]]',
         f"{SIM} -k selection",
     ),
     Bug(
         "landmarks-fold-votes",
-        "labeled &= self.fold_of[items] != left",
-        "labeled &= True",
+        "is_labeled &= self.fold_of[items] != left",
+        "is_labeled &= True",
         "test_landmarks.py -k held_out",
     ),
     Bug(
         "landmarks-center-of-sums",
-        "cross[:, columns] - np.outer(first, mean)",
-        "cross[:, columns]",
+        "cross[:, outputs] - np.outer(first, mean)",
+        "cross[:, outputs]",
         "test_landmarks.py -k 'without_a_fold or family_of_all'",
     ),
     Bug(
@@ -693,8 +693,8 @@ BUGS = [
     ),
     Bug(
         "directed-right-is-left",
-        'like.out if kind == "left" else like.out.T',
-        "like.out",
+        'return out if self.name == "left" else out.T',
+        "return out",
         f"{DIRECTED} -k textbook",
     ),
     Bug(
@@ -705,13 +705,13 @@ BUGS = [
     ),
     Bug(
         "directed-profile-unit",
-        "unit = median_square(products.squares)",
-        "unit = 1.0",
+        "self.unit = median_square(base[1])",
+        "self.unit = 1.0",
         f"{DIRECTED} -k textbook",
     ),
     Bug(
         "directed-rows-always",
-        "if not paired_z(new, old, weight) > 1.0",
+        "if not paired_z(new, old, weight) > RULES.optional_families",
         "if not paired_z(new, old, weight) > -99.0",
         f"{DIRECTED} -k rows_take_part",
     ),

@@ -76,14 +76,14 @@ BUGS = [
     ),
     Bug(
         "sim-landmarks-without-blocks",
-        "splits_of((fold_of if block_of is None else block_of)[judged])",
-        "splits_of(fold_of[judged])",
+        "                training.block_of,\n                run=",
+        "                training.fold_of,\n                run=",
         BLOCKS,
     ),
     Bug(
         "sim-sum-without-blocks",
-        "return fit_stack(K, Y, weight, splits, classify, blocks=splits_of(block_of))",
-        "return fit_stack(K, Y, weight, splits, classify)",
+        "return fit_stack(source, Y, weight, classify, block_of)",
+        "return fit_stack(source, Y, weight, classify, fold_of)",
         BLOCKS,
     ),
     Bug(

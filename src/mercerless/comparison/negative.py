@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state
 from mercerless.core.folds import Split, make_folds
 from mercerless.core.threads import one_blas_thread
 from mercerless.similarity.estimators import SimilarityClassifier, SimilarityRegressor
-from mercerless.similarity.stack import SPECTRAL_PENALTIES, Setting, out_of_fold_scores
+from mercerless.similarity.families import Comparisons, Spectral
+from mercerless.similarity.stack import out_of_fold_scores
 from mercerless.spectra import Indefiniteness, decompose
 
 _FOLDS = 5
@@ -109,10 +110,13 @@ def _out_of_fold(
     K: NDArray, targets: NDArray, folds: list[Split], modes: tuple[str, ...]
 ) -> list[NDArray]:
     """Squared error of every held-out item, for each mode at the penalty with the smallest mean."""
-    settings = [Setting(mode, penalty) for mode in modes for penalty in SPECTRAL_PENALTIES]
-    losses = np.empty((len(settings), len(K)))
+    ridge = Spectral()
+    ridge = ridge.keep([setting for setting in ridge.settings if setting.family in modes])
+    comparisons = Comparisons.of(K)
+    weight = np.ones(len(K))
+    losses = np.empty((len(ridge.settings), len(K)))
     for split in folds:
-        scores = out_of_fold_scores(K, targets, split, settings)
+        scores = out_of_fold_scores(comparisons, comparisons, targets, [ridge], weight, split)
         losses[:, split[1]] = ((scores - targets[split[1]]) ** 2).sum(axis=2)
     by_mode = losses.reshape(len(modes), -1, len(K))
     return [of_mode[of_mode.mean(axis=1).argmin()] for of_mode in by_mode]

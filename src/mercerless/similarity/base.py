@@ -27,7 +27,7 @@ from mercerless.core.estimator import (
     used_rows,
     used_weights,
 )
-from mercerless.core.folds import OutOfFold, blind_folds, count_folds, fold_numbers, splits_of
+from mercerless.core.folds import OutOfFold, blind_folds, count_folds, fold_numbers
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin
 from mercerless.core.validation import (
@@ -39,7 +39,8 @@ from mercerless.core.validation import (
     warn_if_useless,
 )
 from mercerless.kernels import Kernel, Precomputed
-from mercerless.similarity.stack import Average, without_blocks
+from mercerless.similarity.families import Comparisons
+from mercerless.similarity.stack import Average, Source, fit_stack, without_blocks
 from mercerless.spectra import as_similarities
 
 
@@ -53,14 +54,6 @@ class Training(NamedTuple):
     fold_of: NDArray
     block_of: NDArray  # folds that know nothing of the classes, for `similarity.cross_fit`
     encoding: dict[str, Any]  # attributes that tell what Y means
-
-    def on_folds(self, fit: Callable, classify: bool) -> Callable:
-        """A function that fits a stack, with these targets, weights and folds; none for one item alone."""
-        splits = splits_of(self.fold_of) if len(self.used) > 1 else []
-        blocks = splits_of(self.block_of)
-        return partial(
-            fit, Y=self.Y, weight=self.weight, splits=splits, classify=classify, blocks=blocks
-        )
 
 
 class RowProfiles(NamedTuple):
@@ -97,7 +90,13 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
     mean_: NDArray  # of a regressor's targets, as scale_
     scale_: NDArray
     # of the average, as attributes
-    _told: tuple[str, ...] = ("weights", "family_scores", "certificate")
+    _described: tuple[str, ...] = (
+        "weights",
+        "weights_without_diag",
+        "family_scores",
+        "negative_spectrum",
+        "certificate",
+    )
     _remedy: str  # where there are too many items
     _matrices: tuple[int, int]  # of all items: kept, and in every worker
     _row_bytes: float  # for each new item and training item
@@ -189,19 +188,26 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         Y, encoding = encode(y[used], weight)
         return Training(used, y[used], Y, weight, fold_of, block_of, encoding)
 
-    def _fit_stack(self, fit: Callable, training: Training) -> dict[str, Any]:
-        """The attributes that tell of the stack that `fit` makes, after warnings where it is no good."""
+    def _fit_stack(self, source: Source, training: Training) -> dict[str, Any]:
+        """Fit the stack, warn if it is no good, and return the attributes that describe it."""
         with self._progress(int(training.fold_of.max()) + 2) as progress:
-            stack = fit(run=partial(run_tasks, progress, self.n_jobs))
+            stack = fit_stack(
+                source,
+                training.Y,
+                training.weight,
+                is_classifier(self),
+                training.block_of,
+                run=partial(run_tasks, progress, self.n_jobs),
+            )
         if not self._is_one_of_several:
             stack = without_blocks(stack)
         average = stack.average
-        judged = getattr(stack, "judged", slice(None))
+        judged = stack.judged
         self._warn(average, training.Y[judged], training.weight[judged])
-        told = {f"{name}_": getattr(average, name) for name in self._told}
-        held = OutOfFold(training.used[judged], average.out_of_fold, training.given[judged])
-        told |= {"members_": average.settings, "stack_": stack, "out_of_fold_": held}
-        return training.encoding | told
+        out_of_fold = OutOfFold(training.used[judged], average.out_of_fold, training.given[judged])
+        attributes = {f"{name}_": getattr(average, name) for name in self._described}
+        attributes |= {"members_": average.settings, "stack_": stack, "out_of_fold_": out_of_fold}
+        return training.encoding | attributes
 
     def _warn(self, average: Average, Y: NDArray, weight: NDArray) -> None:
         """Warn of a stack that is worse than a constant (but for one of several similarities), or was not solved."""
@@ -225,7 +231,7 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
             if back is None and self.one_way_ is not None:
                 blocks.append(self.one_way_(items[:, self.used_]))
             else:
-                blocks.append(self._judge(self._compare(items, back, diagonal)))
+                blocks.append(self.stack_(self._compare(items, back, diagonal)))
         return np.concatenate(blocks)
 
     def _new_blocks(
@@ -246,12 +252,8 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         return self._test_items(X)
 
     @abstractmethod
-    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Any:
+    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Comparisons:
         """Comparisons of new items with the training items."""
-
-    @abstractmethod
-    def _judge(self, new: Any) -> NDArray:
-        """The stack's predictions for comparisons."""
 
     def _check_reverse(self, reverse: ArrayLike | None, shape: tuple[int, ...]) -> NDArray | None:
         """The other direction of new rows, checked; a warning where it is missing and would be needed."""

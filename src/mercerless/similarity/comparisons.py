@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,21 +15,11 @@ from mercerless.core.validation import check_real, check_symmetric, is_rounding,
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction
 from mercerless.kernels.items import is_symmetric, takes_objects
 from mercerless.lowrank import Landmarks, select_landmarks
-from mercerless.similarity.landmarks import LandmarkRows, n_judged, pursue_landmarks
-from mercerless.similarity.stack import Block
+from mercerless.similarity.landmarks import LandmarkRows, RowReader, n_judged, pursue_landmarks
 from mercerless.spectra import as_similarities, check_kind
 
 METHODS = ("uniform", "kmeans", "pursuit")
 _CANDIDATES = 2  # comparisons per landmark that the pursuit starts from
-
-
-class Compared(NamedTuple):
-    """Items compared with landmarks."""
-
-    data: LandmarkRows
-    kind: str
-    constant: float | None  # the items' own similarity where it is the same for all
-    columns: NDArray  # of what was given or compared: those that are landmarks
 
 
 def compare_items(
@@ -42,7 +32,7 @@ def compare_items(
     weight: NDArray,
     random: np.random.RandomState,
     candidates: NDArray | None = None,
-) -> Compared:
+) -> LandmarkRows:
     """Compare items with some of them, by a kernel or function; nothing else is ever compared.
 
     `compare` gives both directions' mean where that is wanted; the pursuit starts from `candidates`, or twice as many
@@ -75,8 +65,7 @@ def compare_items(
     diagonal = as_similarities(np.diagonal(W), kind) if kind != "distance" else np.zeros(len(W))
     constant = same_value(diagonal)
     each = None if constant is not None else as_similarities(_diagonal_of(kernel, items), kind)
-    data = LandmarkRows(X, each, partial(read_block, None, step, kind, diagonal, constant), rows)
-    compared = Compared(data, kind, constant, np.arange(len(rows)))
+    compared = LandmarkRows(X, each, RowReader(kind, diagonal, constant, compare=step), rows)
     return _pursue(compared, final, Y, weight) if pursued else compared
 
 
@@ -133,30 +122,6 @@ def _diagonal_of(kernel: Kernel, items: Any) -> NDArray:
     return kernel.diag(items)
 
 
-def read_block(
-    columns: NDArray | None,
-    compare: Callable[[Any], NDArray] | None,
-    kind: str,
-    column_diagonal: NDArray,
-    constant: float | None,
-    X: Any,
-    diagonal: NDArray | None,
-) -> Block:
-    """Rows of comparisons, or of items to be compared, as similarities."""
-    C = X if compare is None else compare(X)
-    C = C if columns is None else C[:, columns]
-    if diagonal is None and constant is not None:
-        diagonal = np.full(len(C), constant)
-    return Block(as_new_similarities(C, kind), diagonal, column_diagonal)
-
-
-def as_new_similarities(matrix: NDArray, kind: str) -> NDArray:
-    """Rows of items as similarities; distances must not be negative."""
-    if kind == "distance" and matrix.min() < -1e-3 * abs(float(matrix.mean())):
-        raise ValueError(f"Distances must not be negative, but the smallest is {matrix.min():.3g}.")
-    return as_similarities(matrix, kind)
-
-
 def read_comparisons(
     C: Any,
     wanted: Landmarks | NDArray,
@@ -164,7 +129,7 @@ def read_comparisons(
     Y: NDArray,
     weight: NDArray,
     random: np.random.RandomState,
-) -> Compared:
+) -> LandmarkRows:
     """Comparisons that are given: every column is a landmark, a training item or not.
 
     The landmarks' rows are told as positions, or looked for (see `find_rows`). A smaller number keeps some columns.
@@ -186,13 +151,12 @@ def read_comparisons(
         diagonal[rows < 0] = 0.0 if constant is None else constant
         if constant is None and width == n and np.array_equal(rows, np.arange(n)):
             each = diagonal
-    data = LandmarkRows(C, each, partial(read_block, None, None, kind, diagonal, constant), rows)
-    compared = Compared(data, kind, constant, np.arange(width))
+    compared = LandmarkRows(C, each, RowReader(kind, diagonal, constant), rows)
     if not isinstance(wanted, Landmarks) or wanted.number >= width:
         return compared
     if wanted.method == "pursuit":
         return _pursue(compared, wanted.number, Y, weight)
-    return _keep(compared, np.sort(random.permutation(width)[: wanted.number]))
+    return compared.keep(np.sort(random.permutation(width)[: wanted.number]))
 
 
 def _told_rows(C: Any, kind: str, rows: NDArray) -> tuple[str, NDArray]:
@@ -257,22 +221,12 @@ def _consistent(W: NDArray, rows: NDArray, kind: str) -> NDArray:
     return rows
 
 
-def _keep(compared: Compared, columns: NDArray) -> Compared:
-    """Some of the landmarks only."""
-    data = compared.data
-    _, compare, kind, diagonal, constant = data.block.args  # type: ignore[attr-defined]
-    block = partial(read_block, columns, compare, kind, diagonal[columns], constant)
-    return Compared(
-        LandmarkRows(data.X, data.diagonal, block, data.landmarks[columns]), kind, constant, columns
-    )
-
-
-def _pursue(compared: Compared, number: int, Y: NDArray, weight: NDArray) -> Compared:
+def _pursue(compared: LandmarkRows, number: int, Y: NDArray, weight: NDArray) -> LandmarkRows:
     """The landmarks that say most about the targets, see `pursue_landmarks`, in some rows of many."""
     n = len(Y)
     rows = np.unique(np.linspace(0, n - 1, n_judged(n, Y.shape[1])).astype(int))
-    chosen = pursue_landmarks(compared.data.take(rows), Y[rows], weight[rows], number)
-    return _keep(compared, np.sort(chosen))
+    chosen = pursue_landmarks(compared.take(rows), Y[rows], weight[rows], number)
+    return compared.keep(np.sort(chosen))
 
 
 def among(used: NDArray, rows: NDArray) -> NDArray:

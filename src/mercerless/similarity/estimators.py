@@ -1,7 +1,9 @@
 """Learners for any similarity or distance: the automatic stack, similarities as features, and a sparse machine."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -33,7 +35,6 @@ from mercerless.core.estimator import (
 from mercerless.core.folds import OutOfFold
 from mercerless.core.memory import check_memory, format_bytes, memory_budget
 from mercerless.core.optional import with_callbacks
-from mercerless.core.reasons import Explained, two_likeliest
 from mercerless.core.threads import blas_threads
 from mercerless.core.validation import (
     align_by_name,
@@ -57,29 +58,28 @@ from mercerless.similarity.base import (
     RowProfiles,
     StackClassifier,
     StackRegressor,
+    Training,
     row_profiles,
 )
 from mercerless.similarity.comparisons import (
     METHODS,
-    Compared,
     among,
-    as_new_similarities,
     check_positions,
     compare_items,
     read_comparisons,
 )
-from mercerless.similarity.directions import (
-    DirectedRows,
-    DirectedStack,
-    directed_item_weights,
-    fit_directed_stack,
-)
+from mercerless.similarity.directions import DirectedRows, row_families, with_rows
 from mercerless.similarity.explaining import StackReasonsMixin
-from mercerless.similarity.landmarks import fit_landmark_stack, landmark_need
-from mercerless.similarity.reasons import split_by_items, stack_shares
+from mercerless.similarity.families import Comparisons, StackFamily
+from mercerless.similarity.landmarks import (
+    LandmarkItems,
+    LandmarkRows,
+    as_new_similarities,
+    landmark_need,
+)
 from mercerless.similarity.several import Several, fit_several, named_kernels, new_items_of
 from mercerless.similarity.solver import SparseMachine, sparse_machine
-from mercerless.similarity.stack import Block, Stack, fit_stack, important_items, without_blocks
+from mercerless.similarity.stack import AllItems, Stack, fit_stack, important_items, without_blocks
 from mercerless.spectra import KINDS, as_similarities, check_kind, square_similarities, symmetrize
 
 DIRECTIONS = ("symmetric", "mean", "both")
@@ -89,12 +89,103 @@ _ALL_ITEMS = 5000  # above, "auto" compares with landmarks only
 _ALL_SECONDS = 600.0
 
 
+def _fit_quietly(training: Training, classify: bool, source: AllItems) -> Stack:
+    """A stack for the same targets and folds, without progress or warnings."""
+    stack = fit_stack(source, training.Y, training.weight, classify, training.block_of)
+    return without_blocks(stack)
+
+
+class OneWay(NamedTuple):
+    """A stack for rows of one direction, on their distances to the training rows if there are profiles of these."""
+
+    stack: Stack
+    kind: str
+    constant: float | None  # the rows' own similarity
+    profiles: RowProfiles | None
+    rows: DirectedRows | None  # empty, with the decay, if the stack has families on rows
+
+    def __call__(self, rows: NDArray) -> NDArray:
+        """Predictions for new rows."""
+        if self.rows is not None:
+            rows = rows.astype(np.float64)
+        if self.profiles is None:
+            K = as_new_similarities(rows, self.kind)
+        else:
+            K = self.profiles.similarities(rows)
+        diagonal = None
+        if self.constant is not None:
+            diagonal = np.full(len(K), self.constant)
+        new = Comparisons(K, diagonal, self.stack.members.diagonal)
+        if self.rows is not None:
+            new = with_rows(new, self.rows._replace(out=rows))
+        return self.stack(new)
+
+
+@dataclass(frozen=True, eq=False)
+class OneDirection:
+    """A directed training matrix, for new items whose other direction is not given."""
+
+    matrix: NDArray
+    mean: Comparisons  # of both directions
+    kind: str
+    constant: float | None  # the items' own similarity if it is the same for all
+    rows: DirectedRows | None  # both directions, if there are families on rows
+
+    def fit(self, fit: Callable[[AllItems], Stack], fold_of: NDArray) -> OneWay:
+        """The stack for rows of one direction.
+
+        It learns from the distances between standardized rows, with families on rows of one direction if there are
+        families on rows. Otherwise a stack that learns from the mean of both directions competes, and the better one
+        on held-out rows of one direction is used.
+        """
+        profiles = row_profiles(self.matrix)
+        profiled = Comparisons.of(profiles.similarities())
+        if self.rows is not None:
+            one_way = self.rows._replace(back=None)
+            comparisons = with_rows(profiled, one_way)
+            source = AllItems(comparisons, fold_of, row_families=row_families(both_ways=False))
+            return OneWay(fit(source), self.kind, 0.0, profiles, one_way._replace(out=np.empty(0)))
+        held_out = replace(self.mean, similarities=as_similarities(self.matrix, self.kind))
+        on_mean = fit(AllItems(self.mean, fold_of, held_out))
+        on_profiles = fit(AllItems(profiled, fold_of))
+        figures = [stack.average.family_scores["stack"] for stack in (on_mean, on_profiles)]
+        loss = "log_loss" if "log_loss" in figures[0] else "mse"
+        first, second = (figure[loss] for figure in figures)
+        if first <= second:
+            return OneWay(on_mean, self.kind, self.constant, None, None)
+        return OneWay(on_profiles, self.kind, 0.0, profiles, None)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedStack:
+    """What a stack is fitted from, and the attributes that describe it."""
+
+    source: AllItems | LandmarkItems
+    training: Training
+    attributes: dict[str, Any]
+    landmarks: NDArray | None  # positions of the landmarks; None if all items are compared
+    one_way: (
+        OneDirection | None
+    )  # if the matrix is directed and new rows may have one direction only
+
+    def comparisons(self) -> Comparisons:
+        """The comparisons of all items."""
+        if isinstance(self.source, LandmarkItems):
+            return self.source.rows.all()
+        return self.source.comparisons
+
+    def limited_threads(self) -> Any:
+        """Few threads for small matrices of many landmarks' sums."""
+        if self.landmarks is None:
+            return nullcontext()
+        return blas_threads(len(self.landmarks))
+
+
 class _SimilarityStack(StackReasonsMixin, KernelStack):
     """What the classifier and the regressor share: similarities in, a stack, new rows."""
 
-    one_way_: "OneWay | DirectedOneWay | None"
+    one_way_: OneWay | None
     decay_: tuple[float, float] | None
-    _told = ("weights", "weights_without_diag", "family_scores", "negative_spectrum", "certificate")
 
     def __init__(
         self,
@@ -153,16 +244,6 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             kernel = kernel.checked(items[used_rows(weight, n)])
         return super()._train_matrix(kernel, items, weight, n)
 
-    def _similarities(self, matrix: NDArray, name: str) -> tuple[NDArray, dict[str, Any], bool]:
-        """Symmetric float64 similarities, attributes, and whether the matrix was directed."""
-        directed = self.direction == "mean" and relative_asymmetry(matrix) > (
-            1e-5 if matrix.dtype == np.float32 else 1e-8
-        )
-        matrix = symmetrize(matrix) if directed else check_symmetric(matrix, name)
-        kind = check_kind(matrix, self.kind, name)
-        K = square_similarities(matrix, kind)
-        return K, {"kind_": kind, "diagonal_": same_value(np.diagonal(K))}, directed
-
     def _fit(
         self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable
     ) -> dict[str, Any]:
@@ -171,7 +252,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         weight = check_weight(sample_weight, len(y))
         kernels = named_kernels(self.kernel, X)
         if kernels is None:
-            return self._fit_one(X, y, weight, encode)[0]
+            return self._fit_prepared(self._prepare(X, y, weight, encode))
         self._forget_columns()
         with self._progress() as progress:
             fit_one = partial(self._fit_similarity, y=y, weight=weight, encode=encode)
@@ -179,12 +260,13 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             progress.step({"stage": "weights"})
         attributes["out_of_fold_"] = OutOfFold(judged, several.mixture.out_of_fold, y[judged])
         mixture = several.mixture
-        told = {
+        return attributes | {
             "weights_": mixture.weights,
             "similarity_scores_": mixture.scores,
             "certificate_": mixture.residual,
+            "similarities_": several.models,
+            "stack_": several,
         }
-        return attributes | told | {"similarities_": several.models, "stack_": several}
 
     def _fit_similarity(
         self,
@@ -194,17 +276,17 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         y: NDArray,
         weight: NDArray | None,
         encode: Callable,
-    ) -> tuple[Self, Block, NDArray | None]:
+    ) -> tuple[Self, Comparisons, NDArray | None]:
         """A model of one of several similarities, its comparisons, and the landmarks' rows."""
         # parameters as they are: a clone would copy matrices and functions
         model = type(self)(**self.get_params(deep=False) | options)
         model._is_one_of_several = True
         model._block_of = block_of
-        fitted, block, rows = model._fit_alone(X, y, weight, encode)
+        prepared = model._fit_alone(X, y, weight, encode)
         model._block_of = None
-        return fitted, block(), rows
+        return model, prepared.comparisons(), prepared.landmarks
 
-    @with_callbacks  # ends what tells of the progress, which no file can hold
+    @with_callbacks  # closes the progress report, which no file can hold
     def _fit_alone(
         self,
         X: Any,
@@ -212,72 +294,82 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         weight: NDArray | None,
         encode: Callable,
         candidates: NDArray | None = None,
-    ) -> tuple[Self, Callable[[], Block], NDArray | None]:
-        """This model fitted for one similarity, what gives its comparisons, and the landmarks' rows."""
-        attributes, block, rows = self._fit_one(X, y, weight, encode, candidates)
-        return self._finish(attributes), block, rows
+    ) -> PreparedStack:
+        """Fit this model for one similarity, and return what it was fitted on."""
+        prepared = self._prepare(X, y, weight, encode, candidates)
+        self._finish(self._fit_prepared(prepared))
+        return prepared
 
-    def _fit_one(
+    def _prepare(
         self,
         X: Any,
         y: NDArray,
         weight: NDArray | None,
         encode: Callable,
         candidates: NDArray | None = None,
-    ) -> tuple[dict[str, Any], Callable[[], Block], NDArray | None]:
-        """All attributes for one similarity, what gives its comparisons, and the landmarks' rows."""
+    ) -> PreparedStack:
+        """From a basis of training items to their comparisons, targets and folds."""
         kernel, items = self._train_items(X, weight, try_pairs=False)
         check_consistent_length(items, y)
-        if self.landmarks is None or isinstance(self.landmarks, str):
+        if not self._has_landmarks:
             kernel = recognized(kernel, self.kernel, items)
-        if self.direction == "both":
-            return self._fit_both(kernel, items, y, weight, encode)
-        wanted = self._wanted_landmarks(kernel, items, len(used_rows(weight, len(y))))
-        if wanted is not None:
-            return self._fit_landmarks(kernel, items, y, weight, wanted, encode, candidates)
-        given, attributes = self._train_matrix(kernel, items, weight, len(y))
-        K, kind, directed = self._similarities(given, matrix_name(kernel))
-        training = self._training(K, y, weight, encode, precomputed=True)
-        fit = training.on_folds(fit_stack, is_classifier(self))
-        one_way = (
-            _fit_one_way(fit, K, given, **kind)
-            if directed and isinstance(kernel, Precomputed)
-            else None
-        )
-        told = self._fit_stack(partial(fit, K), training)
-        attributes |= (
-            kind | told | {"landmarks_": None, "one_way_": one_way, "_basis_rows": training.used}
-        )
-        diagonal = np.diagonal(K)
-        return attributes, partial(Block, K, diagonal, diagonal), None
+        landmarks = None
+        if self.direction != "both":
+            landmarks = self._wanted_landmarks(kernel, items, len(used_rows(weight, len(y))))
+        if landmarks is not None:
+            return self._with_landmarks(kernel, items, y, weight, landmarks, encode, candidates)
+        return self._with_all_items(kernel, items, y, weight, encode)
 
-    def _fit_both(
+    def _fit_prepared(self, prepared: PreparedStack) -> dict[str, Any]:
+        """From comparisons to out-of-fold scores, their average, members on all items, and all attributes."""
+        with prepared.limited_threads():
+            attributes = prepared.attributes | self._fit_stack(prepared.source, prepared.training)
+        if prepared.landmarks is not None:
+            attributes["landmark_curve_"] = attributes["stack_"].curve
+        attributes["one_way_"] = None
+        if prepared.one_way is not None:
+            fit = partial(_fit_quietly, prepared.training, is_classifier(self))
+            attributes["one_way_"] = prepared.one_way.fit(fit, prepared.training.fold_of)
+        return attributes
+
+    def _with_all_items(
         self, kernel: Kernel, items: Any, y: NDArray, weight: NDArray | None, encode: Callable
-    ) -> tuple[dict[str, Any], Callable[[], Block], None]:
-        """The same with learners on both directions."""
-        V, attributes = self._train_matrix(kernel, items, weight, len(y))
-        V = V.astype(np.float64)
-        kind = check_kind(V, self.kind, matrix_name(kernel))
-        asymmetry = relative_asymmetry(V)
-        K = square_similarities(symmetrize(V), kind)
-        rows = DirectedRows(V, V.T, decay_of(V, kind))
-        training = self._training(K, y, weight, encode, precomputed=True)
-        fit = training.on_folds(fit_directed_stack, is_classifier(self))
-        attributes |= self._fit_stack(partial(fit, K, rows), training)
-        one_way = None
-        if asymmetry > 1e-8 and isinstance(kernel, Precomputed):
-            one_way = fit_directed_one_way(fit, rows)
+    ) -> PreparedStack:
+        """Comparisons of all items with each other."""
+        name = matrix_name(kernel)
+        matrix, attributes = self._train_matrix(kernel, items, weight, len(y))
+        is_both = self.direction == "both"
+        asymmetry = 0.0
+        if self._directed:
+            asymmetry = relative_asymmetry(matrix)
+        is_directed = asymmetry > (1e-5 if matrix.dtype == np.float32 and not is_both else 1e-8)
+        if is_both:
+            matrix = matrix.astype(np.float64)
+            mean = symmetrize(matrix)
+            kind = check_kind(matrix, self.kind, name)
+        else:
+            mean = symmetrize(matrix) if is_directed else check_symmetric(matrix, name)
+            kind = check_kind(mean, self.kind, name)
+        comparisons = Comparisons.of(square_similarities(mean, kind))
+        training = self._training(comparisons.similarities, y, weight, encode, precomputed=True)
         attributes |= {
             "kind_": kind,
-            "decay_": rows.decay,
-            "diagonal_": same_value(np.diagonal(K)),
-            "asymmetry_": asymmetry,
+            "diagonal_": same_value(comparisons.column_diagonal),
             "landmarks_": None,
-            "one_way_": one_way,
             "_basis_rows": training.used,
         }
-        diagonal = np.diagonal(K)
-        return attributes, partial(Block, K, diagonal, diagonal), None
+        families: tuple[StackFamily, ...] = ()
+        rows = None
+        if is_both:
+            rows = DirectedRows(matrix, matrix.T, decay_of(matrix, kind))
+            families = row_families(both_ways=True)
+            comparisons = with_rows(comparisons, rows)
+            attributes |= {"decay_": rows.decay, "asymmetry_": asymmetry}
+        one_way = None
+        if is_directed and isinstance(kernel, Precomputed):
+            one_way = OneDirection(matrix, comparisons, kind, attributes["diagonal_"], rows)
+        source = AllItems(comparisons, training.fold_of, row_families=families)
+        return PreparedStack(source, training, attributes, None, one_way)
 
     @property
     def _has_landmarks(self) -> bool:
@@ -335,7 +427,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
                 return f"all comparisons would take about {seconds / 60:.0f} minutes"
         return None
 
-    def _fit_landmarks(
+    def _with_landmarks(
         self,
         kernel: Kernel,
         items: Any,
@@ -344,41 +436,29 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         wanted: Any,
         encode: Callable,
         candidates: NDArray | None,
-    ) -> tuple[dict[str, Any], Callable[[], Block], NDArray]:
-        """All attributes of a stack on comparisons with landmarks."""
+    ) -> PreparedStack:
+        """Comparisons of all items with landmarks."""
         random = check_random_state(self.random_state)
         training = self._training(items, y, weight, encode, precomputed=False)
         used = training.used
-        Y = training.Y
-        weight = training.weight
         items = items if len(used) == len(y) else items[used]
         if isinstance(wanted, np.ndarray):
             wanted = _used_positions(wanted, used)
         if isinstance(kernel, Precomputed):
-            compared = self._given_comparisons(items, wanted, Y, weight, random)
+            rows = self._given_comparisons(items, wanted, training.Y, training.weight, random)
         else:
-            kernel, compared = self._compared(kernel, items, wanted, Y, weight, random, candidates)
-        data = compared.data
+            kernel, rows = self._compared(
+                kernel, items, wanted, training.Y, training.weight, random, candidates
+            )
         n_folds = int(training.fold_of.max()) + 1
-        need = landmark_need(len(Y), len(data.landmarks), n_folds)
         check_memory(
-            need, f"The sums of {n_folds} folds", remedy="use fewer folds (cv) or fewer landmarks"
+            landmark_need(len(used), len(rows.landmarks), n_folds),
+            f"The sums of {n_folds} folds",
+            remedy="use fewer folds (cv) or fewer landmarks",
         )
-        fit = partial(
-            fit_landmark_stack,
-            data,
-            Y,
-            weight,
-            training.fold_of,
-            is_classifier(self),
-            random,
-            training.block_of,
-        )
-        with blas_threads(len(data.landmarks)):
-            told = self._fit_stack(fit, training)
-        attributes = _compared_with(compared, kernel, items, used) | told
-        attributes["landmark_curve_"] = told["stack_"].curve
-        return attributes, partial(data.block, data.X, data.diagonal), data.landmarks
+        attributes = _compared_with(rows, kernel, items, used)
+        source = LandmarkItems(rows, training.fold_of, random)
+        return PreparedStack(source, training, attributes, rows.landmarks, None)
 
     def _compared(
         self,
@@ -389,7 +469,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         weight: NDArray,
         random: Any,
         candidates: Any,
-    ) -> tuple[Kernel, Compared]:
+    ) -> tuple[Kernel, LandmarkRows]:
         """Comparisons with landmarks and what compared; a function that fails on two items may be one of two lists."""
         state = random.get_state()
         compare = partial(_averaged, kernel) if self.direction == "mean" else kernel
@@ -406,7 +486,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
     def _given_comparisons(
         self, C: Any, wanted: Any, Y: NDArray, weight: NDArray, random: np.random.RandomState
-    ) -> Compared:
+    ) -> LandmarkRows:
         """Precomputed comparisons with landmarks, the columns."""
         if self.direction == "mean":
             raise ValueError(
@@ -435,57 +515,28 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             raise ValueError("reverse is for one precomputed similarity with direction='mean'.")
         return self.stack_(self._named_blocks(X, diag))
 
-    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Any:
-        if self.direction == "both":
-            return self._compare_both(items, back, diagonal)
-        return Block(self._new_similarities(items, back), diagonal, self.stack_.members.diagonal)
+    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Comparisons:
+        columns = self.stack_.members.diagonal
+        if self.direction != "both":
+            return Comparisons(self._new_similarities(items, back), diagonal, columns)
+        rows = self._new_rows(items, back)
+        assert rows.back is not None
+        means = as_similarities((rows.out + rows.back) / 2.0, self.kind_)
+        return with_rows(Comparisons(means, diagonal, columns), rows)
 
-    def _compare_both(
-        self, items: Any, back: NDArray | None, diagonal: NDArray | None
-    ) -> tuple[Block, DirectedRows]:
-        """Similarities of the mean of both directions, and both as given; one that is not known is taken for both."""
+    def _new_rows(self, items: Any, back: NDArray | None) -> DirectedRows:
+        """Both directions of new items; one that is not known is taken for both."""
         if isinstance(self.kernel_, Precomputed):
             out = items[:, self.used_].astype(np.float64)
             back = out if back is None else back[:, self.used_].astype(np.float64)
         else:
             out = self.kernel_(items, self.X_fit_).astype(np.float64)
             back = self.kernel_(self.X_fit_, items).T.astype(np.float64)
-        means = as_similarities((out + back) / 2.0, self.kind_)
-        block = Block(means, diagonal, self.stack_.members.diagonal)
-        return block, DirectedRows(out, back, self.decay_)
+        return DirectedRows(out, back, self.decay_)
 
-    def _judge(self, new: Any) -> NDArray:
-        if self.direction == "both":
-            return self.stack_(*new)
-        return self.stack_(new.similarities, new.row_diagonal)
-
-    def _explain_blocks(  # type: ignore[override]
-        self,
-        X: Any,
-        diag: ArrayLike | None = None,
-        reverse: ArrayLike | None = None,
-        train: ArrayLike | None = None,
-    ) -> Iterator[Explained]:
-        if self.direction != "both":
-            yield from super()._explain_blocks(X, diag, reverse, train)
-            return
-        self._check_explainable(reverse)
-        V = self._train_again(train).astype(np.float64)
-        diagonal = self.stack_.members.diagonal
-        known = Block(square_similarities(symmetrize(V), self.kind_), diagonal, diagonal)
-        for items, back, new_diagonal in self._new_blocks(
-            X, diag, reverse, 80.0 * len(self.members_)
-        ):
-            new, rows = self._compare_both(items, back, new_diagonal)
-            classes = two_likeliest(self._judge((new, rows)), self)
-            weights = directed_item_weights(
-                self.stack_.directed, DirectedRows(V, V.T, self.decay_), rows
-            )
-            split = split_by_items(self.stack_, known, new, weights)
-            explained = stack_shares(self.stack_, split, new.row_diagonal is not None, classes)
-            yield self._in_units(explained) if classes is None else explained
-
-    def _new_block(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None = None) -> Block:
+    def _new_block(
+        self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None = None
+    ) -> Comparisons:
         """Comparisons of new items, all at once."""
         items = self._test_rows(X)
         size = len(self.stack_.members.diagonal)
@@ -498,7 +549,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         )
         return self._compare(items, back, self._diagonal(items, diagonal))
 
-    def _named_blocks(self, X: Any, diag: Any) -> dict[str, Block]:
+    def _named_blocks(self, X: Any, diag: Any) -> dict[str, Comparisons]:
         """Comparisons of new items by every one of several similarities, whose models are of this class."""
         new = new_items_of(X, diag, self.similarities_)
         return {
@@ -600,7 +651,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
                 self.stack_, min(4 * landmarks, len(self.stack_.members.diagonal))
             )
         encode = encode_classes if classify else encode_numbers
-        return model._fit_alone(X, y, check_weight(sample_weight, len(y)), encode, candidates)[0]
+        model._fit_alone(X, y, check_weight(sample_weight, len(y)), encode, candidates)
+        return model
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -628,77 +680,23 @@ def _used_positions(positions: NDArray, used: NDArray) -> NDArray:
     return np.searchsorted(used, positions)
 
 
-def _compared_with(compared: Compared, kernel: Kernel, items: Any, used: NDArray) -> dict[str, Any]:
-    """The attributes that tell which landmarks items are compared with."""
-    precomputed = isinstance(kernel, Precomputed)
-    rows = compared.data.landmarks
-    return {
+def _compared_with(rows: LandmarkRows, kernel: Kernel, items: Any, used: NDArray) -> dict[str, Any]:
+    """The attributes that describe the landmarks that items are compared with."""
+    attributes: dict[str, Any] = {
         "kernel_": kernel,
-        "X_fit_": None if precomputed else take_rows(items, rows),
-        "landmarks_": compared.columns if precomputed else used[rows],
-        "_basis_rows": among(used, rows),
+        "_basis_rows": among(used, rows.landmarks),
         "used_": slice(None),
-        "kind_": compared.kind,
-        "diagonal_": compared.constant,
-        "one_way_": None,
+        "kind_": rows.read.kind,
+        "diagonal_": rows.read.constant,
     }
-
-
-class OneWay(NamedTuple):
-    """A stack for rows of one direction, on their distances to the training rows if there are profiles of these."""
-
-    stack: Stack
-    kind: str
-    constant: float | None  # the rows' own similarity
-    profiles: RowProfiles | None
-
-    def __call__(self, rows: NDArray) -> NDArray:
-        """Predictions for new rows."""
-        K = (
-            as_new_similarities(rows, self.kind)
-            if self.profiles is None
-            else self.profiles.similarities(rows)
-        )
-        return self.stack(K, None if self.constant is None else np.full(len(K), self.constant))
-
-
-def _fit_one_way(
-    fit: Callable, K: NDArray, given: NDArray, kind_: str, diagonal_: float | None
-) -> OneWay:
-    """For new items whose other direction is not given: the better of two stacks whose held-out rows have one only.
-
-    The first learns from the average of both directions, the second from the distances between standardized rows.
-    """
-    profiles = row_profiles(given)
-    averaged = fit(K, rows=as_similarities(given, kind_))
-    profiled = fit(profiles.similarities())
-    loss = "log_loss" if "log_loss" in averaged.average.family_scores["stack"] else "mse"
-    first, second = (stack.average.family_scores["stack"][loss] for stack in (averaged, profiled))
-    if first <= second:
-        return OneWay(without_blocks(averaged), kind_, diagonal_, None)
-    return OneWay(without_blocks(profiled), kind_, 0.0, profiles)
-
-
-class DirectedOneWay(NamedTuple):
-    """A stack for new items whose other direction is not given, on the distances between standardized rows."""
-
-    stack: DirectedStack
-    decay: tuple[float, float] | None
-    profiles: RowProfiles
-
-    def __call__(self, rows: NDArray) -> NDArray:
-        """Predictions for new rows."""
-        rows = rows.astype(np.float64)
-        K = self.profiles.similarities(rows)
-        block = Block(K, np.zeros(len(K)), np.zeros(K.shape[1]))
-        return self.stack(block, DirectedRows(rows, None, self.decay))
-
-
-def fit_directed_one_way(fit: Callable, rows: DirectedRows) -> DirectedOneWay:
-    """For rows of one direction: the same stack, with the distances between them in place of the mean of both."""
-    profiles = row_profiles(rows.out)
-    stack = fit(profiles.similarities(), rows._replace(back=None))
-    return DirectedOneWay(without_blocks(stack), rows.decay, profiles)
+    if not isinstance(kernel, Precomputed):
+        attributes["X_fit_"] = take_rows(items, rows.landmarks)
+        attributes["landmarks_"] = used[rows.landmarks]
+        return attributes
+    columns = rows.read.columns
+    if columns is None:
+        columns = np.arange(len(rows.landmarks))
+    return attributes | {"X_fit_": None, "landmarks_": columns}
 
 
 class SimilarityClassifier(StackClassifier, _SimilarityStack):

@@ -1,7 +1,7 @@
 """The mixin of estimators whose scores are sums over training items: who speaks for and against a prediction."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,17 +9,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from mercerless.core.memory import memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, train_again, two_likeliest
-from mercerless.similarity.landmarks import LandmarkStack
-from mercerless.similarity.reasons import (
-    SplitScores,
-    mixed_shares,
-    split_by_items,
-    split_by_landmarks,
-    stack_shares,
-)
+from mercerless.similarity.directions import DirectedRows, with_rows
+from mercerless.similarity.families import Comparisons
+from mercerless.similarity.landmarks import Places
+from mercerless.similarity.reasons import mixed_shares, stack_shares
 from mercerless.similarity.several import SUM, Several, items_of
-from mercerless.similarity.stack import Block
+from mercerless.similarity.stack import Stack
 from mercerless.spectra import square_similarities, symmetrize
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedStack:
+    """A stack, and what splits its scores among training items."""
+
+    stack: Stack
+    known: Comparisons | Places  # what it was fitted on, or where landmarks and points lie
+
+    def shares(self, new: Comparisons, classes: Any) -> Explained:
+        """What every training item contributes to the predictions of new rows."""
+        parts = self.stack.members.split(self.known, new)
+        return stack_shares(self.stack, parts, new.has_distances, classes)
 
 
 class StackReasonsMixin(ReasonsMixin):
@@ -37,92 +46,98 @@ class StackReasonsMixin(ReasonsMixin):
     def _explain_blocks(
         self, X: Any, diag: Any = None, reverse: ArrayLike | None = None, train: Any = None
     ) -> Iterator[Explained]:
-        several = hasattr(self, "similarities_")
+        is_several = hasattr(self, "similarities_")
         self._check_explainable(reverse)
         items = self._explained_items()
-        if several:
+        if is_several:
             blocks = self._several_blocks(X, diag, reverse)
-            stacks = _split_stacks(self.stack_, self._basis_rows, train, items)
+            stacks = _explained_stacks(self.stack_, self._basis_rows, train, items)
         else:
-            blocks = [self._new_block(X, diag, reverse)]
-            stacks = {"": (self.stack_, _split(self, self._basis_rows, train, items))}
-        names = list(stacks)
-        wide = sum(len(stack.average.settings) for stack, _ in stacks.values())
-        per_row = 40.0 * len(items) * wide
-        for rows in row_blocks(
-            len(blocks[0].similarities), per_row, min(2**28, memory_budget() // 2)
-        ):
-            new = {name: block.take(rows) for name, block in zip(names, blocks)}
-            proba = [stack(*new[name][:2]) for name, (stack, _) in stacks.items()]
-            classes = two_likeliest(
-                self.stack_.mixture(np.stack(proba)) if several else proba[0], self
-            )
-            shares = {
-                name: stack_shares(
-                    stack, split(new[name]), new[name].row_diagonal is not None, classes
-                )
-                for name, (stack, split) in stacks.items()
-            }
-            explained = mixed_shares(shares, self.stack_.mixture) if several else shares[""]
+            blocks = {"": self._new_block(X, diag, reverse)}
+            known = _known(self, self.stack_, self._basis_rows, train, items)
+            stacks = {"": ExplainedStack(self.stack_, known)}
+        n_members = sum(len(one.stack.average.settings) for one in stacks.values())
+        n_rows = len(next(iter(blocks.values())))
+        budget = min(2**28, memory_budget() // 2)
+        for rows in row_blocks(n_rows, 40.0 * len(items) * n_members, budget):
+            new = {name: block.take(rows) for name, block in blocks.items()}
+            predictions = [one.stack(new[name]) for name, one in stacks.items()]
+            prediction = predictions[0]
+            if is_several:
+                prediction = self.stack_.mixture(np.stack(predictions))
+            classes = two_likeliest(prediction, self)
+            shares = {name: one.shares(new[name], classes) for name, one in stacks.items()}
+            explained = mixed_shares(shares, self.stack_.mixture) if is_several else shares[""]
             yield self._in_units(explained) if classes is None else explained
 
-    def _several_blocks(self, X: Any, diag: Any, reverse: ArrayLike | None) -> list[Block]:
+    def _several_blocks(
+        self, X: Any, diag: Any, reverse: ArrayLike | None
+    ) -> dict[str, Comparisons]:
         """Comparisons of new items by every similarity, and by their sum."""
         if reverse is not None:
-            raise ValueError("reverse is for one precomputed similarity with direction='mean'.")
+            raise ValueError("reverse is for one precomputed similarity, not for several.")
         blocks = self._named_blocks(X, diag)
-        return [*blocks.values(), self.stack_.summed(blocks)]
+        return blocks | {SUM: self.stack_.summed(blocks)}
 
     def _explained_items(self) -> NDArray:
-        several = hasattr(self, "similarities_")
-        models: list[Any] = list(self.similarities_.values()) if several else [self]
+        is_several = hasattr(self, "similarities_")
+        models: list[Any] = list(self.similarities_.values()) if is_several else [self]
         if models[0].landmarks_ is None:
             return self._basis_rows
-        stacks = [*(model.stack_ for model in models), *([self.stack_.total] if several else [])]
-        known = [self._basis_rows, *(_points(models[0], stack) for stack in stacks)]
-        return np.setdiff1d(np.concatenate(known), [-1])
+        stacks = [model.stack_ for model in models]
+        if is_several:
+            stacks.append(self.stack_.total)
+        rows = [self._basis_rows, *(_points(models[0], stack) for stack in stacks)]
+        return np.setdiff1d(np.concatenate(rows), [-1])
 
 
-def _points(model: Any, stack: Any) -> NDArray:
+def _points(model: Any, stack: Stack) -> NDArray:
     """Training rows at which a stack on landmarks places Gaussians."""
-    return model.out_of_fold_.rows[np.searchsorted(stack.judged, stack.members.frame.positions)]
+    return model.out_of_fold_.rows[np.searchsorted(stack.judged, stack.points)]
 
 
-def _split(
-    model: Any, rows: NDArray, train: ArrayLike | None, items: NDArray
-) -> partial[SplitScores]:
+def _known(
+    model: Any, stack: Stack, rows: NDArray, train: ArrayLike | None, items: NDArray
+) -> Comparisons | Places:
     """What splits the scores of new rows among training items; `rows` are those of its columns."""
     if model.landmarks_ is None:
-        return partial(split_by_items, model.stack_, _train_block(model, rows, train))
+        return _train_comparisons(model, rows, train)
     if train is not None:
         raise ValueError(
             "train is for a model of all comparisons; one with landmarks knows what it needs."
         )
-    return partial(split_by_landmarks, model.stack_, rows, _points(model, model.stack_), items)
+    return Places(rows, _points(model, stack), items)
 
 
-def _train_block(model: Any, rows: NDArray, train: ArrayLike | None) -> Block:
+def _train_comparisons(model: Any, rows: NDArray, train: ArrayLike | None) -> Comparisons:
     """What a stack on all comparisons was fitted on."""
     matrix = train_again(model, rows, train)
-    K = square_similarities(
-        matrix if model.direction == "symmetric" else symmetrize(matrix), model.kind_
-    )
-    diagonal = np.diagonal(K).copy()
-    return Block(K, diagonal, diagonal)
+    if model.direction == "symmetric":
+        return Comparisons.of(square_similarities(matrix, model.kind_))
+    if model.direction == "both":
+        matrix = matrix.astype(np.float64)
+    mean = Comparisons.of(square_similarities(symmetrize(matrix), model.kind_))
+    if model.direction == "mean":
+        return mean
+    return with_rows(mean, DirectedRows(matrix, matrix.T, model.decay_))
 
 
-def _split_stacks(
+def _explained_stacks(
     several: Several, rows: NDArray, train: Any, items: NDArray
-) -> dict[str, tuple[Any, Callable[[Block], SplitScores]]]:
-    """The stacks of several similarities and of their sum, and what splits their scores."""
-    models = several.models
+) -> dict[str, ExplainedStack]:
+    """The stacks of several similarities and of their sum."""
     given = items_of(train, several.models)
-    splits = {name: _split(model, rows, given[name], items) for name, model in models.items()}
-    if isinstance(several.total, LandmarkStack):
-        points = _points(next(iter(models.values())), several.total)
-        splits[SUM] = partial(split_by_landmarks, several.total, rows, points, items)
+    known: dict[str, Any] = {
+        name: _known(model, model.stack_, rows, given[name], items)
+        for name, model in several.models.items()
+    }
+    stacks = {
+        name: ExplainedStack(model.stack_, known[name]) for name, model in several.models.items()
+    }
+    first = next(iter(several.models.values()))
+    of_sum: Any
+    if first.landmarks_ is None:
+        of_sum = several.summed(known)
     else:
-        total = several.summed({name: split.args[1] for name, split in splits.items()})
-        splits[SUM] = partial(split_by_items, several.total, total)
-    stacks = {name: model.stack_ for name, model in models.items()} | {SUM: several.total}
-    return {name: (stacks[name], split) for name, split in splits.items()}
+        of_sum = _known(first, several.total, rows, None, items)
+    return stacks | {SUM: ExplainedStack(several.total, of_sum)}

@@ -1,15 +1,16 @@
-"""The automatic stack on few comparisons: every item is compared with landmarks only.
+"""Families on few comparisons: every item is compared with landmarks only.
 
 All features of a row of comparisons are the same in every fold; a fold only decides which rows are summed. So one pass
 over the rows gives the sums of products of features of every fold, and from them follow the members of all folds and
 those of all rows. The rows may stream from a file or a cluster.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from itertools import groupby
-from operator import add, attrgetter, itemgetter
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from operator import add
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,74 +18,124 @@ from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
 from mercerless.core.blocks import reduce_rows, take_rows
-from mercerless.core.folds import splits_of
-from mercerless.core.memory import memory_budget, row_blocks
-from mercerless.core.validation import check_random_state
-from mercerless.similarity.solver import (
-    class_distances,
-    landmark_path,
-    neighbor_means,
-    ridge_path,
-    squared_distances,
-)
-from mercerless.similarity.stack import (
-    CLASS_NEIGHBORS,
-    FEATURE_PENALTIES,
-    NEIGHBORS,
-    PROFILE_PENALTIES,
-    SPECTRAL,
-    SPECTRAL_PENALTIES,
-    Average,
-    Block,
+from mercerless.core.memory import memory_budget
+from mercerless.similarity.families import (
+    GRIDS,
+    ClassDistances,
+    Comparisons,
+    LinearFamily,
+    LinearModel,
+    Members,
+    Neighbors,
     Setting,
+    Spectral,
+    SplitScore,
+    StackFamily,
+    Standardizer,
+    all_settings,
+    gaussians,
+    keep_settings,
+    median_square,
+    parameters_of,
+    settings_of,
+    squares_between,
+    vote,
+)
+from mercerless.similarity.solver import landmark_path, ridge_path
+from mercerless.similarity.stack import (
+    RULES,
+    RunTasks,
     average_classes,
     average_numbers,
-    fence,
-    median_square,
-    weigh_members,
+    run_in_order,
 )
-
-PULL = 0.02  # of the weights toward each other; for all comparisons it is five times as strong
-WIDTHS = {
-    "gaussian": (0.3, 1.0, 3.0, 10.0),
-    "profiles": (0.1, 0.3, 1.0),
-    "similarity_profiles": (0.1, 0.3, 1.0),
-    "embedding": (0.3, 1.0, 3.0),
-}
-POINTS = ("profiles", "similarity_profiles", "embedding")  # Gaussians at some of the rows
-# eigenvalues of the landmarks' matrix, relative to the largest, that are not inverted
-_NEGLIGIBLE = 1e-2
-_FOLD_BYTES = 88.0  # for a number in the sums of five folds, twice, and of all rows
-# for an out-of-fold prediction by a hundred settings, with the work space of their calibration
-_JUDGED_BYTES = 6000.0
-# of a Gaussian's own value 1, by which some of its rows may fail to span the others
-_RESIDUAL = 1e-8
+from mercerless.spectra import as_similarities
 
 
-class LandmarkRows(NamedTuple):
+@dataclass(frozen=True)
+class LandmarkRules:
+    """How features of comparisons with landmarks are made, and how much memory they may take."""
+
+    #: Widths of Gaussians of distances to landmarks, in units of one over their median square.
+    widths: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0)
+    #: Widths of Gaussians of profiles at points.
+    profile_widths: tuple[float, ...] = (0.1, 0.3, 1.0)
+    #: Widths of Gaussians in the coordinates of the landmarks' spectrum.
+    embedding_widths: tuple[float, ...] = (0.3, 1.0, 3.0)
+    #: Eigenvalues of the landmarks' matrix, relative to the largest, that are not inverted.
+    negligible: float = 1e-2
+    #: Residual of a Gaussian, whose own value is 1, by which some rows may fail to span the others.
+    residual: float = 1e-8
+    #: Bytes for a number in the sums of five folds, twice, and of all rows.
+    fold_bytes: float = 88.0
+    #: Bytes for an out-of-fold prediction by a hundred settings, with the work space of their calibration.
+    judged_bytes: float = 6000.0
+    #: Widths of the small stack that shows what more landmarks would bring.
+    curve_widths: tuple[float, ...] = (0.0, 0.3, 1.0)
+    #: Rows and points of that small stack.
+    curve_rows: int = 2000
+    curve_points: int = 300
+
+
+LIMITS = LandmarkRules()
+
+
+@dataclass(frozen=True, eq=False)
+class RowReader:
+    """Reads rows of comparisons with landmarks, or of items that are compared with them, as similarities."""
+
+    kind: str
+    column_diagonal: NDArray  # (m,), the landmarks' own similarities
+    constant: float | None  # the items' own similarity if it is the same for all
+    columns: NDArray | None = None  # of the rows as given: those that are landmarks; None for all
+    compare: Callable[[Any], NDArray] | None = None  # compares items; None if comparisons are given
+
+    def __call__(self, X: Any, diagonal: NDArray | None) -> Comparisons:
+        """Comparisons of rows, with the items' own similarities if they are known."""
+        C = X
+        if self.compare is not None:
+            C = self.compare(X)
+        if self.columns is not None:
+            C = C[:, self.columns]
+        if diagonal is None and self.constant is not None:
+            diagonal = np.full(len(C), self.constant)
+        return Comparisons(as_new_similarities(C, self.kind), diagonal, self.column_diagonal)
+
+    def keep(self, columns: NDArray) -> "RowReader":
+        """The reader of some of the landmarks only."""
+        return replace(self, columns=columns, column_diagonal=self.column_diagonal[columns])
+
+
+def as_new_similarities(matrix: NDArray, kind: str) -> NDArray:
+    """Rows of items as similarities; distances must not be negative."""
+    if kind == "distance" and matrix.min() < -1e-3 * abs(float(matrix.mean())):
+        raise ValueError(f"Distances must not be negative, but the smallest is {matrix.min():.3g}.")
+    return as_similarities(matrix, kind)
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkRows:
     """Items to learn from, whose comparisons with the landmarks come block by block."""
 
     X: Any  # (n, ...) array, memory map or Dask array
-    diagonal: NDArray | None  # (n,), or None where it is not known or the same for all
-    block: Callable[[Any, NDArray | None], Block]  # from some of both
-    landmarks: NDArray  # (m,), the landmarks' positions among the items, -1 where they are others
+    diagonal: NDArray | None  # (n,), or None if it is not known or the same for all
+    read: RowReader
+    landmarks: NDArray  # (m,), the landmarks' positions among the items, -1 if they are others
 
-    def take(self, rows: NDArray) -> Block:
+    def take(self, rows: NDArray) -> Comparisons:
         """The comparisons of some items."""
-        return self.block(
-            take_rows(self.X, rows), None if self.diagonal is None else self.diagonal[rows]
-        )
+        diagonal = None
+        if self.diagonal is not None:
+            diagonal = self.diagonal[rows]
+        return self.read(take_rows(self.X, rows), diagonal)
 
+    def all(self) -> Comparisons:
+        """The comparisons of all items."""
+        return self.read(self.X, self.diagonal)
 
-class Scaling(NamedTuple):
-    """Columns standardized; constant ones become 0."""
-
-    mean: NDArray
-    factor: NDArray
-
-    def __call__(self, A: NDArray) -> NDArray:
-        """Scaled columns."""
-        return (A - self.mean) * self.factor
+    def keep(self, columns: NDArray) -> "LandmarkRows":
+        """Comparisons with some of the landmarks only."""
+        return replace(self, read=self.read.keep(columns), landmarks=self.landmarks[columns])
 
 
 class LandmarkSpectrum(NamedTuple):
@@ -95,10 +146,225 @@ class LandmarkSpectrum(NamedTuple):
     values: NDArray  # (rank,)
     vectors: NDArray  # (k, rank)
 
+    def centered(self, similarities: NDArray) -> NDArray:
+        """Similarities to the landmarks, centered as their own matrix is."""
+        chosen = similarities[:, self.columns]
+        return chosen - chosen.mean(axis=1, keepdims=True) - self.shift
+
     def __call__(self, similarities: NDArray) -> NDArray:
         """Coordinates, times the eigenvalues."""
-        chosen = similarities[:, self.columns]
-        return (chosen - chosen.mean(axis=1, keepdims=True) - self.shift) @ self.vectors
+        return self.centered(similarities) @ self.vectors
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows (all, if there are not too many) from which features take their units."""
+
+    comparisons: Comparisons
+    weight: NDArray
+    rows: NDArray  # positions among the items, ascending
+    landmarks: NDArray  # positions of the columns among the items, or -1
+    points: NDArray  # positions within the sample at which Gaussians are placed
+
+    @property
+    def positions(self) -> NDArray:
+        """Positions of the points among the items."""
+        return self.rows[self.points]
+
+    @cached_property
+    def unit(self) -> float:
+        """Median squared distance between different items."""
+        return median_square(self.comparisons.squares, self.rows[:, None] != self.landmarks)
+
+    @cached_property
+    def distances(self) -> Standardizer:
+        """Standardizes distances."""
+        return Standardizer.fit(self.comparisons.distances, self.weight, self.weight.sum())
+
+    @cached_property
+    def similarities(self) -> Standardizer:
+        """Standardizes similarities."""
+        return Standardizer.fit(self.comparisons.similarities, self.weight, self.weight.sum())
+
+    @cached_property
+    def spectrum(self) -> LandmarkSpectrum | None:
+        """The spectrum of the landmarks that are among the rows; None if fewer than two are."""
+        columns = np.flatnonzero(np.isin(self.landmarks, self.rows))
+        if len(columns) < 2:
+            return None
+        rows = np.searchsorted(self.rows, self.landmarks[columns])
+        W = self.comparisons.similarities[np.ix_(rows, columns)]
+        W = (W + W.T) / 2.0
+        shift = W.mean(axis=0) - W.mean()
+        centered = W - W.mean(axis=1, keepdims=True) - shift
+        values, vectors = eigh(centered, driver="evd", check_finite=False)
+        smallest = max(LIMITS.negligible * np.abs(values).max(), 1e-13 * np.abs(W).max())
+        kept = np.abs(values) > smallest
+        return LandmarkSpectrum(columns, shift, values[kept], vectors[:, kept])
+
+
+class Places(NamedTuple):
+    """Where landmarks and points lie among the training rows, and which of these are named in explanations."""
+
+    landmarks: NDArray  # training rows of the landmarks, -1 if they are none
+    points: NDArray  # training rows of the points
+    items: NDArray  # training rows that are named, ascending
+
+    def put(self, matrix: NDArray, effects: NDArray, centers: NDArray) -> tuple[NDArray, NDArray]:
+        """Weights and what they weigh in the columns of the items; centers that are no training rows are left out."""
+        is_known = centers >= 0
+        places = np.searchsorted(self.items, centers[is_known])
+        wide = np.zeros((len(matrix), len(self.items)))
+        of_items = np.zeros((len(self.items), effects.shape[1]))
+        wide[:, places] = matrix[:, is_known]
+        of_items[places] = effects[is_known]
+        return wide, of_items
+
+    def split(
+        self, matrix: NDArray, effects: NDArray, centers: NDArray, scores: NDArray
+    ) -> SplitScore:
+        """Scores split among the items; the base is what is left of them."""
+        weights, of_items = self.put(matrix, effects, centers)
+        return SplitScore(weights, of_items, scores - weights @ of_items)
+
+
+class SummedFamily(LinearFamily):
+    """Linear in features that are the same for every fold, and solved from sums of their products over rows."""
+
+    name: str
+
+    def learn(self, sample: Sample) -> Self:
+        """The family with the units of its features."""
+        learned = copy(self)
+        learned._learn_units(sample)
+        return learned
+
+    def _learn_units(self, sample: Sample) -> None:
+        """Set what features need."""
+
+    def summed_features(self, base: Any, width: float) -> NDArray:
+        """The features whose products are summed."""
+        return self.features(base, width)
+
+    def n_features(self, width: float, n_landmarks: int) -> int:
+        """The number of features."""
+        return n_landmarks
+
+    def solve_sums(
+        self, gram: NDArray, cross: NDArray, settings: Sequence[Setting], width: float
+    ) -> NDArray:
+        """Coefficients of the summed features from their centered products."""
+        return ridge_path(gram, cross, parameters_of(settings))
+
+    def restored(self, coef: NDArray, width: float) -> NDArray:
+        """Coefficients of the features as they are, from those of the summed ones."""
+        return coef
+
+    def solve_all(self, sums: "Sums", folds: NDArray, outputs: slice) -> tuple[LinearModel, ...]:
+        """The models of all widths from the sums of some folds, for some columns of the targets."""
+        n = float(sums.weight[folds].sum())
+        mean = sums.target[folds].sum(axis=0)[outputs] / n
+        models = []
+        for width, settings in self.by_width():
+            products = sums.products[self.name, width]
+            first = products.first[folds].sum(axis=0)
+            second = products.second[folds].sum(axis=0)
+            cross = products.cross[folds].sum(axis=0)
+            center = first / n
+            gram = second - np.outer(first, center)
+            cross = cross[:, outputs] - np.outer(first, mean)
+            coef = self.solve_sums(gram, cross, settings, width)
+            intercept = mean - np.tensordot(center, coef, 1)
+            models.append(LinearModel(settings, self.restored(coef, width), intercept))
+        return tuple(models)
+
+    def centers(self, places: Places, width: float) -> NDArray:
+        """The training rows that the features belong to."""
+        return places.landmarks
+
+    def split(self, known: Any, new: Any) -> list[Any]:
+        """A center adds its coefficient times what it is nearer than the mean of all centers."""
+        base = self.base(new)
+        parts = []
+        for (width, _), model in zip(self.by_width(), self.models):
+            features = self.features(base, width)
+            centered = features - features.mean(axis=1, keepdims=True)
+            centers = self.centers(known, width)
+            for scores, coef in zip(model.scores(features), np.moveaxis(model.coef, 1, 0)):
+                parts.append(known.split(centered, coef, centers, scores))
+        return parts
+
+    def item_sizes(self) -> Iterator[tuple[Setting, NDArray]]:
+        return iter(())
+
+
+class LandmarkSpectral(SummedFamily):
+    """Ridge regression on the spectrum of the landmarks, extended to all items: clipped, flipped or squared."""
+
+    name = "similarity"
+    spectrum: LandmarkSpectrum
+
+    def __init__(self) -> None:
+        super().__init__(Spectral().settings)
+
+    def _learn_units(self, sample: Sample) -> None:
+        assert sample.spectrum is not None
+        self.spectrum = sample.spectrum
+
+    def base(self, comparisons: Comparisons) -> NDArray:
+        return self.spectrum(comparisons.similarities)
+
+    def solve_sums(
+        self, gram: NDArray, cross: NDArray, settings: Sequence[Setting], width: float
+    ) -> NDArray:
+        return landmark_path(gram, cross, self.spectrum.values, settings)
+
+    def split(self, known: Any, new: Any) -> list[Any]:
+        centered = self.spectrum.centered(new.similarities)
+        centers = known.landmarks[self.spectrum.columns]
+        (model,) = self.models
+        coefs = np.tensordot(self.spectrum.vectors, model.coef, 1)
+        parts = []
+        for scores, coef in zip(self.scores(new), np.moveaxis(coefs, 1, 0)):
+            parts.append(known.split(centered, coef, centers, scores))
+        return parts
+
+
+class LandmarkFeatures(SummedFamily):
+    """Ridge regression on the standardized distances to the landmarks."""
+
+    name = "features"
+    needs_diagonal = True
+    standardize: Standardizer
+
+    def __init__(self) -> None:
+        super().__init__(settings_of("features", GRIDS.feature_penalties))
+
+    def _learn_units(self, sample: Sample) -> None:
+        self.standardize = sample.distances
+
+    def base(self, comparisons: Comparisons) -> NDArray:
+        return self.standardize(comparisons.distances)
+
+
+class LandmarkGaussians(SummedFamily):
+    """Ridge regression on Gaussians of the distances to the landmarks."""
+
+    name = "gaussian"
+    needs_diagonal = True
+    unit: float  # the median squared distance
+
+    def __init__(self) -> None:
+        super().__init__(settings_of("gaussian", GRIDS.feature_penalties, LIMITS.widths))
+
+    def _learn_units(self, sample: Sample) -> None:
+        self.unit = sample.unit
+
+    def base(self, comparisons: Comparisons) -> NDArray:
+        return comparisons.squares
+
+    def features(self, base: NDArray, width: float) -> NDArray:
+        return gaussians(base, width / self.unit)
 
 
 class Span(NamedTuple):
@@ -107,81 +373,96 @@ class Span(NamedTuple):
     columns: NDArray
     triangle: NDArray
 
-
-class Points(NamedTuple):
-    """Some training rows in the coordinates of a family, at which Gaussians are placed."""
-
-    rows: NDArray  # (r, p)
-    unit: float = 1.0  # the median squared distance between them
-    spans: tuple[Span, ...] = ()  # one per width of the family
-
-    def squares(self, points: NDArray) -> NDArray:
-        """Squared distances to them."""
-        norms = [np.einsum("ij,ij->i", P, P) for P in (points, self.rows)]
-        return squared_distances(points @ self.rows.T, *norms)
+    @classmethod
+    def of(cls, K: NDArray) -> "Span":
+        """The rows of a Gaussian matrix that span the others."""
+        factor, order, rank, _ = dpstrf(K, tol=LIMITS.residual, lower=1)
+        return cls(order[:rank] - 1, np.tril(factor[:rank, :rank]))
 
 
-class Frame(NamedTuple):
-    """How rows of comparisons become features, whatever the fold."""
+class PointFamily(SummedFamily):
+    """Ridge regression with Gaussians at some training rows, the points, in coordinates of the comparisons."""
 
-    diagonal: NDArray  # (m,), the landmarks' own similarities
-    unit: float  # the median squared distance
-    distances: Scaling | None  # None where own similarities are not known
-    similarities: Scaling
-    spectrum: LandmarkSpectrum | None  # None where the landmarks are not training items
-    points: dict[str, Points]
+    rows: NDArray  # (r, p), coordinates of the points
     positions: NDArray  # (r,), of the points among the training items
+    unit: float  # the median squared distance between them
+    spans: dict[float, Span]
 
-    def base(self, block: Block, kind: str) -> NDArray:
-        """What the features of a family are made of."""
-        if kind == "gaussian":
-            return block.squares()
-        if kind in self.points:
-            return self.points[kind].squares(self.coordinates(block, kind))
-        return self.coordinates(block, kind)
+    def coordinates(self, comparisons: Comparisons) -> NDArray:
+        """Rows in which the Gaussians are placed."""
+        raise NotImplementedError
 
-    def coordinates(self, block: Block, kind: str) -> NDArray:
-        """Standardized distances or similarities, or coordinates in the landmarks' spectrum."""
-        if kind in ("features", "profiles") and self.distances is not None:
-            return self.distances(block.distances())
-        if kind == "similarity_profiles" or self.spectrum is None:
-            return self.similarities(block.similarities)
-        if kind == "similarity":
-            return self.spectrum(block.similarities)
-        positive = self.spectrum.values > 0.0
-        return self.spectrum(block.similarities)[:, positive] / np.sqrt(
-            self.spectrum.values[positive]
-        )
+    def place(self, sample: Sample) -> None:
+        """Place the Gaussians, once the coordinates are known."""
+        self.rows = self.coordinates(sample.comparisons.take(sample.points))
+        self.positions = sample.positions
+        squares = squares_between(self.rows, self.rows)
+        self.unit = median_square(squares)
+        widths = [width for width, _ in self.by_width()]
+        self.spans = {width: Span.of(gaussians(squares, width / self.unit)) for width in widths}
 
-    def features(self, base: NDArray, kind: str, width: float) -> NDArray:
-        """What a view is linear in; Gaussians at points are not yet orthonormal, see `orthonormal`."""
-        if not width:
-            return base
-        if kind == "gaussian":
-            return np.exp(base * (-width / self.unit))
-        return np.exp(base[:, self.span(kind, width).columns] * (-width / self.points[kind].unit))
+    def base(self, comparisons: Comparisons) -> NDArray:
+        return squares_between(self.coordinates(comparisons), self.rows)
 
-    def span(self, kind: str, width: float) -> Span:
-        """The points that carry the Gaussians of one width."""
-        return self.points[kind].spans[WIDTHS[kind].index(width)]
+    def features(self, base: NDArray, width: float) -> NDArray:
+        return gaussians(base[:, self.spans[width].columns], width / self.unit)
 
-    def orthonormal(self, F: NDArray, kind: str, width: float) -> NDArray:
-        """Gaussians at points as orthonormal functions of their space; other features as they are."""
-        if kind not in self.points:
-            return F
-        return solve_triangular(
-            self.span(kind, width).triangle, F.T, lower=True, check_finite=False
-        ).T
+    def summed_features(self, base: NDArray, width: float) -> NDArray:
+        """Gaussians as orthonormal functions of their space."""
+        triangle = self.spans[width].triangle
+        values = self.features(base, width).T
+        return solve_triangular(triangle, values, lower=True, check_finite=False).T
+
+    def n_features(self, width: float, n_landmarks: int) -> int:
+        return len(self.spans[width].columns)
+
+    def restored(self, coef: NDArray, width: float) -> NDArray:
+        flat = coef.reshape(len(coef), -1)
+        triangle = self.spans[width].triangle
+        flat = solve_triangular(triangle, flat, lower=True, trans="T", check_finite=False)
+        return flat.reshape(-1, *coef.shape[1:])
+
+    def centers(self, places: Places, width: float) -> NDArray:
+        return places.points[self.spans[width].columns]
 
 
-class LandmarkView(NamedTuple):
-    """Settings that are linear in the same features."""
+class Embedding(PointFamily):
+    """Gaussians in the positive axes of the landmarks' spectrum."""
 
-    kind: str
-    width: float
-    positions: NDArray  # (n_settings,)
-    coef: NDArray  # (p, n_settings, q)
-    intercept: NDArray  # (n_settings, q)
+    name = "embedding"
+    spectrum: LandmarkSpectrum
+
+    def __init__(self) -> None:
+        penalties = GRIDS.profile_penalties
+        super().__init__(settings_of("embedding", penalties, LIMITS.embedding_widths))
+
+    def _learn_units(self, sample: Sample) -> None:
+        assert sample.spectrum is not None
+        self.spectrum = sample.spectrum
+        self.place(sample)
+
+    def coordinates(self, comparisons: Comparisons) -> NDArray:
+        is_positive = self.spectrum.values > 0.0
+        axes = self.spectrum(comparisons.similarities)[:, is_positive]
+        return axes / np.sqrt(self.spectrum.values[is_positive])
+
+
+class SimilarityProfiles(PointFamily):
+    """Gaussians of standardized rows of similarities."""
+
+    name = "similarity_profiles"
+    standardize: Standardizer
+
+    def __init__(self) -> None:
+        penalties = GRIDS.profile_penalties
+        super().__init__(settings_of("similarity_profiles", penalties, LIMITS.profile_widths))
+
+    def _learn_units(self, sample: Sample) -> None:
+        self.standardize = sample.similarities
+        self.place(sample)
+
+    def coordinates(self, comparisons: Comparisons) -> NDArray:
+        return self.standardize(comparisons.similarities)
 
 
 class Voters(NamedTuple):
@@ -191,313 +472,348 @@ class Voters(NamedTuple):
     targets: NDArray
     weight: NDArray
 
+    def split(
+        self, ranks: NDArray, setting: Setting, centers: NDArray, places: Places, scores: NDArray
+    ) -> SplitScore:
+        """Votes as sums over the voters: each adds what its target differs from the mean."""
+        shares = vote(ranks, np.eye(len(self.columns)), [setting], self.weight)[0]
+        mean = np.average(self.targets, axis=0, weights=self.weight)
+        return places.split(shares, self.targets - mean, centers[self.columns], scores)
 
-class LandmarkMembers(NamedTuple):
-    """Fitted learners on comparisons with landmarks."""
 
-    settings: tuple[Setting, ...]
-    frame: Frame
-    views: tuple[LandmarkView, ...]
-    landmarks: Voters
-    points: Voters
+class DistanceProfiles(PointFamily):
+    """Gaussians of standardized rows of distances, and votes of the points with the nearest rows."""
+
+    name = "profiles"
+    needs_diagonal = True
+    votes_at = "points"
+    standardize: Standardizer
+    voters: Voters
+
+    def __init__(self) -> None:
+        linear = settings_of("profiles", GRIDS.profile_penalties, LIMITS.profile_widths)
+        super().__init__((*linear, *settings_of("profile_neighbors", GRIDS.neighbors)))
+
+    def by_width(self) -> Iterator[tuple[float, tuple[Setting, ...]]]:
+        for width, settings in super().by_width():
+            if settings[0].family == "profiles":
+                yield width, settings
+
+    def _learn_units(self, sample: Sample) -> None:
+        self.standardize = sample.distances
+        self.place(sample)
+
+    def coordinates(self, comparisons: Comparisons) -> NDArray:
+        return self.standardize(comparisons.distances)
 
     @property
-    def diagonal(self) -> NDArray:
-        """The landmarks' own similarities."""
-        return self.frame.diagonal
+    def voting(self) -> list[Setting]:
+        """The settings that vote."""
+        return [setting for setting in self.settings if setting.family == "profile_neighbors"]
+
+    def scores(self, new: Comparisons) -> NDArray:
+        base = self.base(new)
+        scores = [
+            model.scores(self.features(base, width))
+            for (width, _), model in zip(self.by_width(), self.models)
+        ]
+        if self.voting:
+            scores.append(self._votes(base))
+        return np.concatenate(scores)
+
+    def _votes(self, base: NDArray) -> NDArray:
+        targets = self.voters.targets
+        if not len(targets):
+            return np.zeros((len(self.voting), len(base), targets.shape[1]))
+        return vote(base[:, self.voters.columns], targets, self.voting, self.voters.weight)
+
+    def split(self, known: Any, new: Any) -> list[Any]:
+        parts: list[Any] = super().split(known, new)
+        if not self.voting:
+            return parts
+        if not len(self.voters.columns):
+            return parts + [None] * len(self.voting)
+        base = self.base(new)
+        for setting, scores in zip(self.voting, self._votes(base)):
+            ranks = base[:, self.voters.columns]
+            parts.append(self.voters.split(ranks, setting, known.points, known, scores))
+        return parts
 
 
-class Sums(NamedTuple):
+class LandmarkNeighbors(Neighbors):
+    """Votes of the nearest landmarks that are training items."""
+
+    votes_at = "landmarks"
+    voters: Voters
+
+    def learn(self, sample: Sample) -> Self:
+        """The family itself: it has no units."""
+        return self
+
+    def _ranks(self, new: Comparisons) -> NDArray:
+        return (new.column_diagonal - 2.0 * new.similarities)[:, self.voters.columns]
+
+    def scores(self, new: Comparisons) -> NDArray:
+        targets = self.voters.targets
+        if not len(targets):
+            return np.zeros((len(self.settings), len(new), targets.shape[1]))
+        return vote(self._ranks(new), targets, self.settings, self.voters.weight)
+
+    def split(self, known: Any, new: Any) -> list[Any]:
+        if not len(self.voters.targets):
+            return [None] * len(self.settings)
+        ranks = self._ranks(new)
+        parts = []
+        for setting, scores in zip(self.settings, self.scores(new)):
+            parts.append(self.voters.split(ranks, setting, known.landmarks, known, scores))
+        return parts
+
+
+class LandmarkClassDistances(ClassDistances):
+    """The mean distance to the nearest landmarks of every class, or its logarithm."""
+
+    votes_at = "landmarks"
+    voters: Voters
+
+    def learn(self, sample: Sample) -> Self:
+        """The family with its unit."""
+        learned = copy(self)
+        learned.unit = sample.unit
+        return learned
+
+    def distances(self, new: Comparisons) -> NDArray:
+        return super().distances(new)[:, self.voters.columns]
+
+    def scores(self, new: Comparisons) -> NDArray:
+        if not len(self.targets):
+            return np.zeros((len(self.settings), len(new), self.targets.shape[1]))
+        return super().scores(new)
+
+    def split(self, known: Any, new: Any) -> list[Any]:
+        if not len(self.targets):
+            return [None] * len(self.settings)
+        centers = known.landmarks[self.voters.columns]
+        parts: list[Any] = []
+        for part, scores in zip(super().split(known, new), self.scores(new)):
+            parts.append(known.split(part.weights, part.effects, centers, scores))
+        return parts
+
+
+def landmark_families(classify: bool, sample: Sample) -> tuple[Any, ...]:
+    """The families that compete, in the order of the settings."""
+    is_labeled = sample.spectrum is not None
+    families: list[Any] = []
+    if is_labeled:
+        families += [LandmarkSpectral(), LandmarkNeighbors(), Embedding()]
+    families.append(SimilarityProfiles())
+    if sample.comparisons.has_distances:
+        families += [LandmarkFeatures(), LandmarkGaussians(), DistanceProfiles()]
+        if classify and is_labeled:
+            families.append(LandmarkClassDistances())
+    return tuple(families)
+
+
+class Products(NamedTuple):
+    """Weighted sums of features, of their products, and of their products with the targets, by fold."""
+
+    first: NDArray  # (n_folds, p)
+    second: NDArray  # (n_folds, p, p)
+    cross: NDArray  # (n_folds, p, q)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
     """Weighted sums of products of features and targets, by fold."""
 
     weight: NDArray  # (n_folds,)
     target: NDArray  # (n_folds, q)
-    # (n_folds, p), (n_folds, p, p), (n_folds, p, q)
-    views: tuple[tuple[NDArray, NDArray, NDArray], ...]
+    products: dict[tuple[str, float], Products]  # by the name of the family and the width
 
-    def __add__(self, other: "Sums") -> "Sums":  # type: ignore[override]
-        views = tuple(tuple(a + b for a, b in zip(*pair)) for pair in zip(self.views, other.views))
-        return Sums(self.weight + other.weight, self.target + other.target, views)  # type: ignore[arg-type]
-
-
-class LandmarkStack(NamedTuple):
-    """A fitted stack on comparisons with landmarks."""
-
-    average: Average
-    members: LandmarkMembers
-    judged: NDArray  # positions of the items with out-of-fold predictions
-    curve: dict[int, float]  # out-of-fold loss of a small stack by the number of landmarks
-    n_fenced: int = 0
-
-    def __call__(self, similarities: NDArray, diagonal: NDArray | None) -> NDArray:
-        """Probabilities or numbers of new rows."""
-        block = Block(similarities, diagonal, self.members.diagonal)
-        return self.average(landmark_scores(self.members, block), diagonal is not None)
+    def __add__(self, other: "Sums") -> "Sums":
+        products = {
+            key: Products(*(a + b for a, b in zip(mine, other.products[key])))
+            for key, mine in self.products.items()
+        }
+        return Sums(self.weight + other.weight, self.target + other.target, products)
 
 
-def landmark_settings(classify: bool, distances: bool, labeled: bool) -> tuple[Setting, ...]:
-    """All settings that compete, where own similarities are known and landmarks are training items (or not)."""
-    spectral = [Setting(family, penalty) for family in SPECTRAL for penalty in SPECTRAL_PENALTIES]
-    neighbors = [Setting("neighbors", count) for count in NEIGHBORS]
-    classes = [
-        Setting("class_distances", count, log=log)
-        for log in (False, True)
-        for count in CLASS_NEIGHBORS
-    ]
-    settings = [*spectral, *neighbors, *_widths("embedding")] if labeled else []
-    settings += _widths("similarity_profiles")
-    if distances:
-        settings += [Setting("features", penalty) for penalty in FEATURE_PENALTIES]
-        settings += [*_widths("gaussian"), *_widths("profiles")]
-        settings += [Setting("profile_neighbors", count) for count in NEIGHBORS]
-        settings += classes if classify and labeled else []
-    return tuple(settings)
-
-
-def _widths(family: str) -> list[Setting]:
-    penalties = PROFILE_PENALTIES if family in POINTS else FEATURE_PENALTIES
-    return [Setting(family, penalty, width) for width in WIDTHS[family] for penalty in penalties]
-
-
-def _groups(settings: Sequence[Setting]) -> dict[tuple[str, float], list[int]]:
-    """Positions of the settings that share features, views of one kind one after another."""
-    groups: dict[tuple[str, float], list[int]] = {}
-    for position, setting in enumerate(settings):
-        if setting.family not in ("neighbors", "class_distances", "profile_neighbors"):
-            kind = "similarity" if setting.family in SPECTRAL else setting.family
-            groups.setdefault((kind, setting.width), []).append(position)
-    return groups
-
-
-def fit_frame(
-    block: Block, weight: NDArray, rows: NDArray, landmarks: NDArray, points: NDArray
-) -> Frame:
-    """Everything that makes features, from a sample of rows (all, where there are not too many).
-
-    `rows` are the sample's positions among the items, `landmarks` those of the columns (or -1), and `points` the
-    positions within the sample at which Gaussians are placed.
-    """
-    known = block.row_diagonal is not None
-    spectrum = _fit_spectrum(block.similarities, rows, landmarks)
-    frame = Frame(
-        diagonal=block.column_diagonal,
-        unit=median_square(block.squares(), rows[:, None] != landmarks) if known else 1.0,
-        distances=_standardize(block.distances(), weight) if known else None,
-        similarities=_standardize(block.similarities, weight),
-        spectrum=spectrum,
-        points={},
-        positions=rows[points],
-    )
-    chosen = block.take(points)
-    for kind in POINTS:
-        if (kind == "profiles" and not known) or (kind == "embedding" and spectrum is None):
-            continue
-        coordinates = frame.coordinates(chosen, kind)
-        squares = Points(coordinates).squares(coordinates)
-        unit = median_square(squares)
-        spans = tuple(_span(np.exp(squares * (-width / unit))) for width in WIDTHS[kind])
-        frame.points[kind] = Points(coordinates, unit, spans)
-    return frame
-
-
-def _standardize(A: NDArray, weight: NDArray) -> Scaling:
-    """Weighted means and one over standard deviations of columns."""
-    mean = weight @ A / weight.sum()
-    spread = np.sqrt(weight @ (A - mean) ** 2 / weight.sum())
-    constant = spread <= 1e-13 * np.abs(mean)
-    return Scaling(mean, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread)))
-
-
-def _fit_spectrum(C: NDArray, rows: NDArray, landmarks: NDArray) -> LandmarkSpectrum | None:
-    """The spectrum of the landmarks that are among the rows; None where fewer than two are."""
-    columns = np.flatnonzero(np.isin(landmarks, rows))
-    if len(columns) < 2:
-        return None
-    W = C[np.ix_(np.searchsorted(rows, landmarks[columns]), columns)]
-    W = (W + W.T) / 2.0
-    shift = W.mean(axis=0) - W.mean()
-    centered = W - W.mean(axis=1, keepdims=True) - shift
-    values, vectors = eigh(centered, driver="evd", check_finite=False)
-    kept = np.abs(values) > max(_NEGLIGIBLE * np.abs(values).max(), 1e-13 * np.abs(W).max())
-    return LandmarkSpectrum(columns, shift, values[kept], vectors[:, kept])
-
-
-def _span(K: NDArray) -> Span:
-    """Rows of a Gaussian matrix that span the others."""
-    factor, order, rank, _ = dpstrf(K, tol=_RESIDUAL, lower=1)
-    return Span(order[:rank] - 1, np.tril(factor[:rank, :rank]))
-
-
-def _sum_rows(
-    block: Callable[[Any, NDArray | None], Block],
-    frame: Frame,
-    groups: Sequence[tuple[str, float]],
+def sum_rows(
+    read: RowReader,
+    families: Sequence[SummedFamily],
     n_folds: int,
     X: Any,
-    Y: NDArray,
+    targets: NDArray,
     weight: NDArray,
     fold_of: NDArray,
     diagonal: NDArray | None,
 ) -> Sums:
     """The sums over some rows."""
-    comparisons = block(X, diagonal)
+    comparisons = read(X, diagonal)
     folds = [np.flatnonzero(fold_of == k) for k in range(n_folds)]
     root = np.sqrt(weight)[:, None]
-    targets = Y * root
-    sums = []
-    for kind, views in groupby(groups, key=itemgetter(0)):
-        base = frame.base(comparisons, kind)
-        for _, width in views:
-            F = frame.orthonormal(frame.features(base, kind, width), kind, width) * root
-            by_fold = [(F[rows], root[rows, 0], targets[rows]) for rows in folds]
-            first = np.stack([H.T @ w for H, w, _ in by_fold])
-            sums.append(
-                (
-                    first,
-                    np.stack([H.T @ H for H, _, _ in by_fold]),
-                    np.stack([H.T @ Z for H, _, Z in by_fold]),
-                )
+    weighted = targets * root
+    products = {}
+    for family in families:
+        base = family.base(comparisons)
+        for width, _ in family.by_width():
+            F = family.summed_features(base, width) * root
+            parts = [F[rows] for rows in folds]
+            products[family.name, width] = Products(
+                np.stack([part.T @ root[rows, 0] for part, rows in zip(parts, folds)]),
+                np.stack([part.T @ part for part in parts]),
+                np.stack([part.T @ weighted[rows] for part, rows in zip(parts, folds)]),
             )
     total = np.bincount(fold_of, weights=weight, minlength=n_folds)
-    return Sums(total, np.stack([root[rows, 0] @ targets[rows] for rows in folds]), tuple(sums))
+    return Sums(total, np.stack([root[rows, 0] @ weighted[rows] for rows in folds]), products)
 
 
-def solve_views(
-    frame: Frame,
-    sums: Sums,
-    layout: Sequence[tuple[str, float]],
-    settings: Sequence[Setting],
-    columns: slice = slice(None),
-    left: int | None = None,
-) -> tuple[LandmarkView, ...]:
-    """The views of some settings from sums laid out as told, for some target columns, without the fold `left`."""
-    kept = np.ones(len(sums.weight), dtype=bool)
-    if left is not None:
-        kept[left] = False
-    n = float(sums.weight[kept].sum())
-    views = []
-    mean = sums.target[kept].sum(axis=0)[columns] / n
-    for (kind, width), positions in _groups(settings).items():
-        first, second, cross = (
-            sums_of[kept].sum(axis=0) for sums_of in sums.views[layout.index((kind, width))]
-        )
-        center = first / n
-        cross = cross[:, columns] - np.outer(first, mean)
-        gram = second - np.outer(first, center)
-        chosen = [settings[i] for i in positions]
-        if kind == "similarity":
-            assert frame.spectrum is not None
-            coef = landmark_path(gram, cross, frame.spectrum.values, chosen)
-        else:
-            coef = ridge_path(gram, cross, [setting.parameter for setting in chosen])
-        intercept = mean - np.tensordot(center, coef, 1)
-        if kind in frame.points:  # back to Gaussians as they are
-            flat = coef.reshape(len(coef), -1)
-            coef = solve_triangular(
-                frame.span(kind, width).triangle, flat, lower=True, trans="T", check_finite=False
-            )
-            coef = coef.reshape(-1, *intercept.shape)
-        views.append(LandmarkView(kind, width, np.array(positions), coef, intercept))
-    return tuple(views)
+@dataclass(frozen=True, eq=False)
+class LearnedLandmarks:
+    """Families on comparisons with landmarks, and the sums that the members of every fold and of all rows come from."""
+
+    families: tuple[Any, ...]
+    sample: Sample
+    landmarks: NDArray  # (m,), positions of the landmarks that are in the sample, else -1
+    targets: NDArray
+    weight: NDArray
+    fold_of: NDArray
+    sums: Sums
+    random: np.random.RandomState
+    optional: tuple[StackFamily, ...] = ()
+
+    @property
+    def judged(self) -> NDArray:
+        """The items of the sample."""
+        return self.sample.rows
+
+    @property
+    def points(self) -> NDArray:
+        """Positions among the items at which Gaussians are placed."""
+        return self.sample.positions
+
+    def out_of_fold(self, run: RunTasks = run_in_order) -> NDArray:
+        """Scores of all settings for the sample, each by learners without its fold."""
+        return scores_by_fold(self, run)
+
+    def score_fold(self, fold: int) -> NDArray:
+        """Scores of a fold's rows by learners without them."""
+        members = self.members(self.families, slice(None), left=fold)
+        rows = np.flatnonzero(self.fold_of[self.judged] == fold)
+        return members.scores(self.sample.comparisons.take(rows))
+
+    def fit(self, settings: Sequence[Setting], outputs: slice) -> Members:
+        """Settings fitted on all items."""
+        return self.members(keep_settings(self.families, settings), outputs)
+
+    def members(
+        self, families: Sequence[Any], outputs: slice = slice(None), left: int | None = None
+    ) -> Members:
+        """The learners of all rows, or of those outside of a fold."""
+        folds = np.ones(len(self.sums.weight), dtype=bool)
+        if left is not None:
+            folds[left] = False
+        voters = {
+            "landmarks": self._voters(self.landmarks, outputs, left),
+            "points": self._voters(self.points, outputs, left),
+        }
+        fitted = []
+        for family in families:
+            member = copy(family)
+            if isinstance(family, SummedFamily):
+                member.models = family.solve_all(self.sums, folds, outputs)
+            if hasattr(family, "votes_at"):
+                member.voters = voters[family.votes_at]
+                member.targets = member.voters.targets
+            fitted.append(member)
+        diagonal = self.sample.comparisons.column_diagonal
+        n_outputs = self.targets[:0, outputs].shape[1]
+        row_bytes = 8.0 * (7 * len(diagonal) + 3 * len(self.points))
+        return Members(tuple(fitted), diagonal, n_outputs, row_bytes)
+
+    def _voters(self, items: NDArray, outputs: slice, left: int | None) -> Voters:
+        """Items that vote: those that are training items, and not of the fold that is left out."""
+        is_labeled = items >= 0
+        if left is not None:
+            is_labeled &= self.fold_of[items] != left
+        rows = items[is_labeled]
+        return Voters(np.flatnonzero(is_labeled), self.targets[rows, outputs], self.weight[rows])
+
+    def curve(self, Y: NDArray, weight: NDArray, classify: bool) -> dict[int, float]:
+        """What fewer landmarks would have given."""
+        fold_of = self.fold_of[self.judged]
+        return landmark_curve(self.sample.comparisons, Y, weight, fold_of, classify, self.random)
 
 
-def landmark_scores(members: LandmarkMembers, block: Block) -> NDArray:
-    """Every learner's scores (n_settings, b, q); 0 from those that need own similarities which are not known."""
-    n_outputs = members.points.targets.shape[1]
-    scores = np.zeros((len(members.settings), len(block.similarities), n_outputs))
-    frame = members.frame
-    width = 5 * block.similarities.shape[1] + 3 * len(frame.positions)
-    for rows in row_blocks(len(block.similarities), 8.0 * width):
-        some = block.take(rows)
-        bases: dict[str, NDArray] = {}
-        for kind, views in groupby(members.views, key=attrgetter("kind")):
-            if some.row_diagonal is None and kind in ("features", "gaussian", "profiles"):
-                continue
-            base = bases[kind] = frame.base(some, kind)
-            for view in views:
-                values = (
-                    np.tensordot(frame.features(base, kind, view.width), view.coef, 1)
-                    + view.intercept
-                )
-                scores[view.positions, rows] = values.swapaxes(0, 1)
-        _score_votes(members, some, bases, scores[:, rows])
+def scores_by_fold(learned: LearnedLandmarks, run: RunTasks) -> NDArray:
+    """Scores of all settings for the sample, each by learners without its fold; 0 for one item alone."""
+    n_settings = len(all_settings(learned.families))
+    scores = np.zeros((n_settings, len(learned.judged), learned.targets.shape[1]))
+    fold_of = learned.fold_of[learned.judged]
+    folds: list[int] = []
+    if len(learned.targets) > 1:  # none for one item alone
+        folds = np.unique(fold_of).tolist()
+    for fold, of_fold in zip(folds, run("fold", learned.score_fold, folds)):
+        scores[:, fold_of == fold] = of_fold
     return scores
 
 
-def _score_votes(
-    members: LandmarkMembers, block: Block, bases: dict[str, NDArray], scores: NDArray
-) -> None:
-    """Fill in the scores of neighbors and of distances to classes."""
-    near = members.landmarks
-    points = members.points
-    families = {setting.family for setting in members.settings}
-    distances = votes = profile_votes = None
-    if "neighbors" in families and len(near.columns):
-        ranks = (members.diagonal - 2.0 * block.similarities)[:, near.columns]
-        votes = _votes(members.settings, "neighbors", ranks, near)
-    if "profile_neighbors" in families and block.row_diagonal is not None and len(points.columns):
-        squares = (
-            bases["profiles"] if "profiles" in bases else members.frame.base(block, "profiles")
-        )
-        profile_votes = _votes(
-            members.settings, "profile_neighbors", squares[:, points.columns], points
-        )
-    if "class_distances" in families and block.row_diagonal is not None and len(near.columns):
-        distances = block.distances()[:, near.columns] / np.sqrt(members.frame.unit)
-    for index, setting in enumerate(members.settings):
-        if setting.family == "neighbors" and votes is not None:
-            scores[index] = votes[int(setting.parameter)]
-        elif setting.family == "profile_neighbors" and profile_votes is not None:
-            scores[index] = profile_votes[int(setting.parameter)]
-        elif setting.family == "class_distances" and distances is not None:
-            away = class_distances(distances, near.targets, int(setting.parameter))
-            away = np.log(np.maximum(away, 1e-3)) if setting.log else away
-            scores[index] = away.mean(axis=1, keepdims=True) - away
+@dataclass(frozen=True, eq=False)
+class LandmarkItems:
+    """Comparisons of training items with landmarks, to learn from.
 
+    One pass over the rows, then one over those that are judged (all if there are not many). Cost:
+    ``O(n (m^2 + r^2))`` per width with m landmarks and r points, and a Cholesky factorization per width, penalty and
+    fold.
+    """
 
-def _votes(
-    settings: Sequence[Setting], family: str, ranks: NDArray, voters: Voters
-) -> dict[int, NDArray]:
-    counts = sorted({int(setting.parameter) for setting in settings if setting.family == family})
-    return neighbor_means(ranks, voters.targets, counts, voters.weight)
-
-
-class _Summed(NamedTuple):
-    """What the members of every fold and of all rows are made from."""
-
-    frame: Frame
-    landmarks: NDArray  # (m,)
-    Y: NDArray
-    weight: NDArray
+    rows: LandmarkRows
     fold_of: NDArray
-    layout: tuple[tuple[str, float], ...]
-    sums: Sums
+    random: np.random.RandomState
+    pull: float = RULES.landmark_pull
 
-    def members(
-        self, settings: Sequence[Setting], columns: slice = slice(None), left: Any = None
-    ) -> LandmarkMembers:
-        """The learners without a fold, or of all rows."""
-        views = solve_views(self.frame, self.sums, self.layout, settings, columns, left)
-        voters = [
-            self._voters(items, columns, left) for items in (self.landmarks, self.frame.positions)
-        ]
-        return LandmarkMembers(tuple(settings), self.frame, views, *voters)
+    def learn(self, targets: NDArray, weight: NDArray, classify: bool) -> LearnedLandmarks:
+        """Families with their units and sums."""
+        n = len(targets)
+        judged = np.arange(n)
+        size = n_judged(n, targets.shape[1])
+        if size < n:
+            judged = _sample_rows(self.random, n, size, self.rows.landmarks)
+        points = np.sort(self.random.permutation(len(judged))[: n_points(n)])
+        comparisons = self.rows.take(judged)
+        sample = Sample(comparisons, weight[judged], judged, self.rows.landmarks, points)
+        families = landmark_families(classify, sample)
+        return learn_sums(self.rows, sample, families, targets, weight, self.fold_of, self.random)
 
-    def _voters(self, items: NDArray, columns: slice, left: Any) -> Voters:
-        labeled = items >= 0
-        if left is not None:
-            labeled &= self.fold_of[items] != left
-        rows = items[labeled]
-        return Voters(np.flatnonzero(labeled), self.Y[rows, columns], self.weight[rows])
+
+def learn_sums(
+    rows: LandmarkRows,
+    sample: Sample,
+    families: Sequence[Any],
+    targets: NDArray,
+    weight: NDArray,
+    fold_of: NDArray,
+    random: np.random.RandomState,
+) -> LearnedLandmarks:
+    """Families with the units of the sample, and all their sums, in one pass over the rows."""
+    families = [family.learn(sample) for family in families]
+    summed = [family for family in families if isinstance(family, SummedFamily)]
+    n_folds = int(fold_of.max()) + 1
+    m = len(rows.landmarks)
+    widest = max((f.n_features(width, m) for f in summed for width, _ in f.by_width()), default=0)
+    function = partial(sum_rows, rows.read, summed, n_folds)
+    arrays = [rows.X, targets, weight, fold_of, rows.diagonal]
+    sums = reduce_rows(function, add, arrays, 8.0 * (8 * m + 4 * widest))
+    landmarks = np.where(np.isin(rows.landmarks, sample.rows), rows.landmarks, -1)
+    return LearnedLandmarks(
+        tuple(families), sample, landmarks, targets, weight, fold_of, sums, random
+    )
 
 
 def n_points(n: int) -> int:
     """At how many rows Gaussians are placed: all of few, so that nothing is lost, 500 of many, or what fits."""
-    return min(
-        n,
-        1000 if n <= 3000 else 500,
-        max(20, int(np.sqrt(memory_budget() / 2 / (9 * _FOLD_BYTES)))),
-    )
+    most = 1000 if n <= 3000 else 500
+    fitting = int(np.sqrt(memory_budget() / 2 / (9 * LIMITS.fold_bytes)))
+    return min(n, most, max(20, fitting))
 
 
 def landmark_need(n: int, m: int, n_folds: int = 5) -> float:
@@ -508,84 +824,20 @@ def landmark_need(n: int, m: int, n_folds: int = 5) -> float:
 def n_judged(n: int, n_outputs: int) -> int:
     """How many rows have out-of-fold predictions: as many as decide, and as their scores fit in the memory."""
     most = max(6_000, min(20_000, 100_000 // n_outputs))
-    return min(n, most, max(500, int(memory_budget() // (_JUDGED_BYTES * n_outputs))))
+    fitting = int(memory_budget() // (LIMITS.judged_bytes * n_outputs))
+    return min(n, most, max(500, fitting))
 
 
-def fit_landmark_stack(
-    data: LandmarkRows,
-    Y: NDArray,
-    weight: NDArray,
-    fold_of: NDArray,
-    classify: bool,
-    random_state: Any = None,
-    block_of: NDArray | None = None,
-    run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(
-        function, things
-    ),
-) -> LandmarkStack:
-    """The whole selection on comparisons with landmarks; `run` as for `similarity.fit_stack`.
-
-    `block_of` numbers the blocks of `similarity.cross_fit`, by default the folds.
-
-    One pass over the rows, then one over those that are judged (all where there are not many). Cost:
-    ``O(n (m^2 + r^2))`` per view with m landmarks and r points, and a Cholesky factorization per view, penalty and
-    fold.
-    """
-    random = check_random_state(random_state)
-    n = len(Y)
-    fenced = None if classify else fence(Y, weight)
-    targets = Y if fenced is None else np.hstack([Y, fenced])
-    size = n_judged(n, targets.shape[1])
-    judged = (
-        np.arange(n) if size == n else np.sort(np.append(*_sample(random, n, size, data.landmarks)))
-    )
-    sample = data.take(judged)
-    points = np.sort(random.permutation(len(judged))[: n_points(n)])
-    frame = fit_frame(sample, weight[judged], judged, data.landmarks, points)
-    settings = landmark_settings(
-        classify, sample.row_diagonal is not None, frame.spectrum is not None
-    )
-    landmarks = np.where(np.isin(data.landmarks, judged), data.landmarks, -1)
-    summed = _sum(data, frame, landmarks, targets, weight, fold_of, settings)
-    scores = _out_of_fold(summed, settings, sample, fold_of[judged], run)
-    cut = None if fenced is None else fenced[judged]
-    blocks = splits_of((fold_of if block_of is None else block_of)[judged])
-    average, chosen = weigh_members(
-        scores, settings, Y[judged], cut, weight[judged], blocks, classify, PULL
-    )
-    columns = slice(0, Y.shape[1])
-    n_fenced = 0
-    if fenced is not None and chosen is cut:
-        columns = slice(Y.shape[1], None)
-        n_fenced = int(np.sum(fenced != Y))
-    (members,) = run("members", partial(summed.members, columns=columns), [average.settings])
-    curve = landmark_curve(sample, Y[judged], weight[judged], fold_of[judged], classify, random)
-    return LandmarkStack(average, members, judged, curve, n_fenced)
-
-
-def _out_of_fold(
-    summed: _Summed,
-    settings: Sequence[Setting],
-    sample: Block,
-    fold_of: NDArray,
-    run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(
-        function, things
-    ),
-) -> NDArray:
-    """The scores of all settings for a sample of rows, each by learners without its fold."""
-    scores = np.zeros((len(settings), len(fold_of), summed.Y.shape[1]))
-    folds = (
-        [(k, np.flatnonzero(fold_of == k)) for k in np.unique(fold_of)] if len(summed.Y) > 1 else []
-    )
-    for (_, rows), of_fold in zip(
-        folds, run("fold", partial(_score_fold, summed, settings, sample), folds)
-    ):
-        scores[:, rows] = of_fold
-    return scores
+def _sample_rows(random: np.random.RandomState, n: int, size: int, landmarks: NDArray) -> NDArray:
+    """The landmarks that are items, and others at random, ascending."""
+    first = np.unique(landmarks[landmarks >= 0])
+    others = random.permutation(n)
+    others = others[~np.isin(others, first)]
+    return np.sort(np.append(first, others[: size - len(first)]))
 
 
 def landmark_curve(
-    sample: Block,
+    comparisons: Comparisons,
     Y: NDArray,
     weight: NDArray,
     fold_of: NDArray,
@@ -596,93 +848,58 @@ def landmark_curve(
 
     Of a small stack (features, and Gaussians at 300 rows) on at most 2000 rows, so that it costs little.
     """
-    rows = np.sort(random.permutation(len(Y))[:2000])
-    points = np.sort(random.permutation(len(rows))[:300])
-    order = random.permutation(sample.similarities.shape[1])
-    every = landmark_settings(classify, sample.row_diagonal is not None, labeled=False)
-    settings = [s for s in every if s.width in (0.0, 0.3, 1.0) and s.family != "profile_neighbors"]
-    few = sample.take(rows)
-    curve = {}
+    rows = np.sort(random.permutation(len(Y))[: LIMITS.curve_rows])
+    points = np.sort(random.permutation(len(rows))[: LIMITS.curve_points])
+    order = random.permutation(comparisons.similarities.shape[1])
+    every = np.arange(len(rows))
+    subset = comparisons.take(rows)
     Y = Y[rows]
     weight = weight[rows]
     fold_of = np.unique(fold_of[rows], return_inverse=True)[1]
+    curve = {}
     for size in sorted({max(1, len(order) // 4), max(1, len(order) // 2), len(order)}):
-        columns = np.sort(order[:size])
-        block = Block(few.similarities[:, columns], few.row_diagonal, few.column_diagonal[columns])
+        part = subset.take_columns(np.sort(order[:size]))
         nowhere = np.full(size, -1)
-        frame = fit_frame(block, weight, np.arange(len(rows)), nowhere, points)
-        data = LandmarkRows(
-            block.similarities,
-            block.row_diagonal,
-            partial(_as_block, block.column_diagonal),
-            nowhere,
-        )
-        summed = _sum(data, frame, nowhere, Y, weight, fold_of, settings)
-        scores = _out_of_fold(summed, settings, block, fold_of)
+        read = RowReader("similarity", part.column_diagonal, None)
+        data = LandmarkRows(part.similarities, part.row_diagonal, read, nowhere)
+        sample = Sample(part, weight, every, nowhere, points)
+        families = [_small(family) for family in landmark_families(classify, sample)]
+        learned = learn_sums(data, sample, families, Y, weight, fold_of, random)
+        scores = learned.out_of_fold()
+        settings = all_settings(families)
         if classify:
-            average = average_classes(scores, Y, weight, settings, PULL).average
+            average = average_classes(scores, Y, weight, settings, RULES.landmark_pull).average
+            curve[size] = average.family_scores["stack"]["log_loss"]
         else:
-            average = average_numbers(scores, Y, weight, settings, Y, pull=PULL).average
-        curve[size] = average.family_scores["stack"]["log_loss" if classify else "mse"]
+            average = average_numbers(
+                scores, Y, weight, settings, Y, pull=RULES.landmark_pull
+            ).average
+            curve[size] = average.family_scores["stack"]["mse"]
     return curve
 
 
-def _as_block(column_diagonal: NDArray, similarities: NDArray, diagonal: NDArray | None) -> Block:
-    return Block(similarities, diagonal, column_diagonal)
-
-
-def _sample(
-    random: np.random.RandomState, n: int, size: int, landmarks: NDArray
-) -> tuple[NDArray, NDArray]:
-    """The landmarks that are items, and others at random."""
-    first = np.unique(landmarks[landmarks >= 0])
-    others = random.permutation(n)
-    return first, others[~np.isin(others, first)][: size - len(first)]
-
-
-def _sum(
-    data: LandmarkRows,
-    frame: Frame,
-    landmarks: NDArray,
-    targets: NDArray,
-    weight: NDArray,
-    fold_of: NDArray,
-    settings: Sequence[Setting],
-) -> _Summed:
-    """All sums, in one pass over the rows."""
-    layout = tuple(_groups(settings))
-    n_folds = int(fold_of.max()) + 1
-    widths = [
-        len(frame.span(*view).columns) if view[0] in frame.points else len(landmarks)
-        for view in layout
-    ]
-    bytes_per_row = 8.0 * (6 * len(landmarks) + 4 * max(widths, default=0))
-    function = partial(_sum_rows, data.block, frame, layout, n_folds)
-    sums = reduce_rows(
-        function, add, [data.X, targets, weight, fold_of, data.diagonal], bytes_per_row
+def _small(family: Any) -> Any:
+    """The settings of a family that take part in the small stack."""
+    return family.keep(
+        [
+            setting
+            for setting in family.settings
+            if setting.width in LIMITS.curve_widths and setting.family != "profile_neighbors"
+        ]
     )
-    return _Summed(frame, landmarks, targets, weight, fold_of, layout, sums)
 
 
-def _score_fold(
-    summed: _Summed, settings: Sequence[Setting], sample: Block, fold: tuple[int, NDArray]
-) -> NDArray:
-    """The scores of a fold's rows by learners without them."""
-    left, rows = fold
-    return landmark_scores(summed.members(settings, left=left), sample.take(rows))
-
-
-def pursue_landmarks(block: Block, Y: NDArray, weight: NDArray, number: int) -> NDArray:
+def pursue_landmarks(block: Comparisons, Y: NDArray, weight: NDArray, number: int) -> NDArray:
     """The columns whose standardized distances (or similarities) together say most about the targets, greedily.
 
     ``number`` times the column a with the largest ``|a^T R|^2 / |a|^2``, R the residual of the centered targets, is
     taken and projected out of R and of all columns, in ``O(number * m^2)`` after one Gram matrix. Columns of which less
-    than a thousandth is left are passed over. Where the best gains no more than the best of m columns of noise would,
+    than a thousandth is left are passed over. If the best gains no more than the best of m columns of noise would,
     about ``1 + 2 log(m) / q`` times the mean residual per row left, the first others follow: to go on would be to fit
     the noise of the targets.
     """
-    A = block.similarities if block.row_diagonal is None else block.distances()
-    A = _standardize(A, weight)(A) * np.sqrt(weight)[:, None]
+    A = block.distances if block.has_distances else block.similarities
+    A = Standardizer.fit(A, weight, weight.sum())(A) * np.sqrt(weight)[:, None]
     residual = np.sqrt(weight)[:, None] * (Y - weight @ Y / weight.sum())
     gram = A.T @ A
     cross = A.T @ residual

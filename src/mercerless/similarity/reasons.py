@@ -7,8 +7,7 @@ many rows' (local bandwidths, landmarks) is linear in comparisons instead, ``f(x
 share of a center is ``c_j (k(x, s_j) - mean_i k(x, s_i))``, so that a constant added to the kernel changes no share.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,45 +15,20 @@ from scipy.special import softmax
 
 from mercerless.core.averaging import Mixture
 from mercerless.core.reasons import Explained
-from mercerless.similarity.directions import DirectedStack
-from mercerless.similarity.landmarks import (
-    Frame,
-    LandmarkMembers,
-    LandmarkStack,
-    LandmarkView,
-    landmark_scores,
-)
-from mercerless.similarity.solver import nearest_of_classes, neighbor_means
-from mercerless.similarity.stack import (
-    LOGISTIC,
-    Average,
-    Block,
-    Members,
-    Setting,
-    Stack,
-    fit_members,
-    member_scores,
-)
+from mercerless.similarity.families import SplitScore
+from mercerless.similarity.stack import Average, Stack
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _PANELS = 8
 
 
-class SplitScores(NamedTuple):
-    """Members' scores of some new rows, split among training items."""
-
-    # by member: weights (m, n) of the items, and what they weigh (n, q)
-    weights: dict[int, tuple[NDArray, NDArray]]
-    bases: NDArray  # (n_members, m, q): what is left of the scores
-
-
 def stack_shares(
-    stack: Stack | LandmarkStack | DirectedStack,
-    split: SplitScores,
+    stack: Stack,
+    parts: Sequence[SplitScore | None],
     diagonal_known: bool,
     classes: tuple[NDArray, NDArray] | None = None,
 ) -> Explained:
-    """What every training item contributes to a stack's prediction of new rows, from its split scores.
+    """What every training item contributes to a stack's prediction of new rows, from its members' split scores.
 
     A stack of regressors adds its members, so shares add up as they are. A stack of classifiers does not: its
     log-odds L of ``classes[0]`` against ``classes[1]`` are a smooth function of the members' scores. Along the straight
@@ -64,166 +38,28 @@ def stack_shares(
     """
     average = stack.average
     weights = average.weights if diagonal_known else average.weights_without_diag
-    totals = np.zeros(split.bases.shape)
-    for position, (matrix, effects) in split.weights.items():
-        totals[position] = matrix @ effects
+    shape = next(part.base.shape for part in parts if part is not None)
+    bases = np.zeros((len(parts), *shape))
+    totals = np.zeros((len(parts), *shape))
+    for position, part in enumerate(parts):
+        if part is not None:
+            bases[position] = part.base
+            totals[position] = part.weights @ part.effects
     if classes is None:
         rate = np.broadcast_to(weights[:, None, None], totals.shape)
-        score, base = (
-            np.tensordot(weights, values, 1)[:, 0] for values in (totals + split.bases, split.bases)
-        )
+        score = np.tensordot(weights, totals + bases, 1)[:, 0]
+        base = np.tensordot(weights, bases, 1)[:, 0]
+        label = rival = None
     else:
-        rate, score, base = _path(average, diagonal_known, totals, split.bases, weights, classes)
+        rate, score, base = _path(average, diagonal_known, totals, bases, weights, classes)
+        label, rival = classes
     families: dict[str, NDArray] = {}
-    for position, (matrix, effects) in split.weights.items():
-        family = average.settings[position].family
-        families[family] = families.get(family, 0.0) + matrix * (rate[position] @ effects.T)
-    label, rival = (None, None) if classes is None else classes
+    for position, part in enumerate(parts):
+        if part is not None:
+            family = average.settings[position].family
+            shares = part.weights * (rate[position] @ part.effects.T)
+            families[family] = families.get(family, 0.0) + shares
     return Explained(families, score, base, label, rival)
-
-
-def split_by_items(
-    stack: Stack | DirectedStack, train: Block, new: Block, directed: NDArray | None = None
-) -> SplitScores:
-    """Scores of a stack on all comparisons; `train` is what it was fitted on, `directed` further members' weights.
-
-    Members are linear in the targets, or sums over nearest items or comparisons whose rest is the base.
-    """
-    members = stack.members
-    weights = _item_weights(members, train, new)
-    mean = np.average(members.targets, axis=0, weights=members.weight)
-    for number, matrix in enumerate([] if directed is None else directed):
-        weights[len(members.settings) + number] = (matrix, members.targets - mean)
-    bases = np.zeros((len(stack.average.settings), len(new.similarities), members.targets.shape[1]))
-    scores = member_scores(members, new)
-    for position, (matrix, effects) in weights.items():
-        family = stack.average.settings[position].family
-        if family in LOGISTIC:
-            bases[position] = scores[position] - matrix @ effects
-        elif family != "class_distances":
-            bases[position] = matrix.sum(axis=1, keepdims=True) * mean
-    return SplitScores(weights, bases)
-
-
-def _item_weights(members: Members, train: Block, new: Block) -> dict[int, tuple[NDArray, NDArray]]:
-    """By member: the weight (m, n) of every training item, and what it weighs (n, q)."""
-    others = ("class_distances", *LOGISTIC)
-    known = [i for i, setting in enumerate(members.settings) if setting.family not in others]
-    chosen = [members.settings[i] for i in known]
-    deviations = members.targets - np.average(members.targets, axis=0, weights=members.weight)
-    linear = fit_members(train, np.eye(len(deviations)), chosen, members.weight)
-    weights = {i: (matrix, deviations) for i, matrix in zip(known, member_scores(linear, new))}
-    for i, setting in enumerate(members.settings):
-        if setting.family == "class_distances" and new.row_diagonal is not None:
-            distances = new.distances() / np.sqrt(members.unit)
-            weights[i] = _class_weights(setting, distances, members.targets)
-    for view in members.views:
-        if view.kind == "logistic_similarities" or (
-            view.kind == "logistic_distances" and new.row_diagonal is not None
-        ):
-            features = new.similarities if view.kind == "logistic_similarities" else new.distances()
-            features = features - features.mean(axis=1, keepdims=True)
-            weights |= {
-                int(i): (features, view.coef[:, number]) for number, i in enumerate(view.positions)
-            }
-    return weights
-
-
-def _class_weights(
-    setting: Setting, distances: NDArray, targets: NDArray
-) -> tuple[NDArray, NDArray]:
-    """What the nearest items of every class add to the scores by the distances to classes."""
-    mine = (targets > 0.0).astype(float)
-    return nearest_of_classes(
-        distances, targets, int(setting.parameter), setting.log
-    ), 1.0 / mine.shape[1] - mine
-
-
-def split_by_landmarks(
-    stack: LandmarkStack, landmarks: NDArray, points: NDArray, items: NDArray, new: Block
-) -> SplitScores:
-    """The scores of a stack on comparisons with landmarks: sums over these, and over the points at which Gaussians are.
-
-    Training rows of landmarks (-1 where they are none), of points, and those to be named, ascending. A center adds
-    its coefficient times what it is nearer than the mean of all centers, a voter its target.
-    """
-    members = stack.members
-    weights: dict[int, tuple[NDArray, NDArray]] = {}
-    for view in members.views:
-        if new.row_diagonal is None and view.kind in ("features", "gaussian", "profiles"):
-            continue
-        matrix, coef, centers = _center_weights(members.frame, view, new, landmarks, points)
-        for number, position in enumerate(view.positions.tolist()):
-            weights[position] = _placed(matrix, coef[:, number], centers, items)
-    for position, (matrix, effects, voters) in _vote_weights(members, new).items():
-        centers = (
-            points[voters]
-            if members.settings[position].family == "profile_neighbors"
-            else landmarks[voters]
-        )
-        weights[position] = _placed(matrix, effects, centers, items)
-    bases = landmark_scores(members, new)
-    for position, (matrix, effects) in weights.items():
-        bases[position] -= matrix @ effects
-    return SplitScores(weights, bases)
-
-
-def _center_weights(
-    frame: Frame, view: LandmarkView, new: Block, landmarks: NDArray, points: NDArray
-) -> tuple[NDArray, NDArray, NDArray]:
-    """Features (m, p) of a view less their mean over the centers, coefficients (p, n_settings, q), and the centers."""
-    if view.kind == "similarity" and frame.spectrum is not None:
-        similarities = new.similarities[:, frame.spectrum.columns]
-        matrix = similarities - similarities.mean(axis=1, keepdims=True) - frame.spectrum.shift
-        return (
-            matrix,
-            np.tensordot(frame.spectrum.vectors, view.coef, 1),
-            landmarks[frame.spectrum.columns],
-        )
-    matrix = frame.features(frame.base(new, view.kind), view.kind, view.width)
-    matrix = matrix - matrix.mean(axis=1, keepdims=True)
-    if view.kind in frame.points:
-        return matrix, view.coef, points[frame.span(view.kind, view.width).columns]
-    return matrix, view.coef, landmarks
-
-
-def _vote_weights(
-    members: LandmarkMembers, new: Block
-) -> dict[int, tuple[NDArray, NDArray, NDArray]]:
-    """By member that votes: weights of the voters (m, v), what they weigh (v, q), and which columns they are."""
-    weights = {}
-    near = members.landmarks
-    points = members.points
-    for position, setting in enumerate(members.settings):
-        voters = points if setting.family == "profile_neighbors" else near
-        if not len(voters.columns) or (new.row_diagonal is None and setting.family != "neighbors"):
-            continue
-        if setting.family == "class_distances":
-            distances = new.distances()[:, near.columns] / np.sqrt(members.frame.unit)
-            weights[position] = (*_class_weights(setting, distances, near.targets), near.columns)
-        elif setting.family in ("neighbors", "profile_neighbors"):
-            ranks = members.diagonal - 2.0 * new.similarities
-            if setting.family == "profile_neighbors":
-                ranks = members.frame.base(new, "profiles")
-            count = int(setting.parameter)
-            eye = np.eye(len(voters.columns))
-            matrix = neighbor_means(ranks[:, voters.columns], eye, [count], voters.weight)[count]
-            mean = np.average(voters.targets, axis=0, weights=voters.weight)
-            weights[position] = (matrix, voters.targets - mean, voters.columns)
-    return weights
-
-
-def _placed(
-    matrix: NDArray, effects: NDArray, centers: NDArray, items: NDArray
-) -> tuple[NDArray, NDArray]:
-    """Weights and what they weigh in the columns of the items; centers that are no training rows are left out."""
-    known = centers >= 0
-    places = np.searchsorted(items, centers[known])
-    wide = np.zeros((len(matrix), len(items)))
-    of_items = np.zeros((len(items), effects.shape[1]))
-    wide[:, places] = matrix[:, known]
-    of_items[places] = effects[known]
-    return wide, of_items
 
 
 def mixed_shares(shares: Mapping[str, Explained], mixture: Mixture) -> Explained:

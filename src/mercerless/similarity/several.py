@@ -1,7 +1,6 @@
 """Several similarities of the same items: a stack for each, one for their normalized sum, and weights over these."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +18,10 @@ from mercerless.core.validation import (
     warn_if_useless,
 )
 from mercerless.lowrank import Landmarks, as_landmarks
-from mercerless.similarity.comparisons import among, check_positions, find_rows, read_block
-from mercerless.similarity.landmarks import LandmarkRows, LandmarkStack, fit_landmark_stack
-from mercerless.similarity.stack import Block, Stack, fit_stack, median_square, without_blocks
+from mercerless.similarity.comparisons import among, check_positions, find_rows
+from mercerless.similarity.families import Comparisons, median_square
+from mercerless.similarity.landmarks import LandmarkItems, LandmarkRows, RowReader
+from mercerless.similarity.stack import AllItems, Stack, fit_stack, without_blocks
 
 SUM = "sum"
 
@@ -31,16 +31,15 @@ class Several(NamedTuple):
 
     models: dict[str, Any]  # an estimator of one similarity each
     units: dict[str, float]  # their median squared distances
-    total: Stack | LandmarkStack  # on the sum
+    total: Stack  # on the sum
     mixture: Mixture
 
-    def __call__(self, blocks: dict[str, Block]) -> NDArray:
+    def __call__(self, blocks: dict[str, Comparisons]) -> NDArray:
         """Probabilities or standardized numbers of new items, from their comparisons by every similarity."""
-        total = self.summed(blocks)
-        predictions = [self.models[name].stack_(*block[:2]) for name, block in blocks.items()]
-        return self.mixture(np.stack([*predictions, self.total(*total[:2])]))
+        predictions = [self.models[name].stack_(block) for name, block in blocks.items()]
+        return self.mixture(np.stack([*predictions, self.total(self.summed(blocks))]))
 
-    def summed(self, blocks: dict[str, Block]) -> Block:
+    def summed(self, blocks: dict[str, Comparisons]) -> Comparisons:
         """Comparisons by the sum of squared distances."""
         total = None
         for name, block in blocks.items():
@@ -50,7 +49,7 @@ class Several(NamedTuple):
                     "and differ in the "
                     "training items; pass them as diag, a dict or list as X."
                 )
-            squares = block.squares() / self.units[name]
+            squares = block.squares / self.units[name]
             if total is not None and total.shape != squares.shape:
                 raise ValueError(
                     f"The similarities disagree in size: {name!r} has {len(squares)} new items, "
@@ -59,12 +58,7 @@ class Several(NamedTuple):
                 )
             total = squares if total is None else total + squares
         assert total is not None
-        return block_of_squares(total)
-
-
-def block_of_squares(squares: NDArray) -> Block:
-    """Comparisons that have these squared distances."""
-    return Block(-0.5 * squares, np.zeros(len(squares)), np.zeros(squares.shape[1]))
+        return Comparisons.of_squares(total)
 
 
 def named_kernels(kernel: Any, X: Any) -> dict[str, Any] | None:
@@ -152,7 +146,7 @@ def fit_several(
     y: NDArray,
     weight: NDArray | None,
     encode: Callable,
-    fit_one: Callable[[dict[str, Any], Any, NDArray], tuple[Any, Block, NDArray | None]],
+    fit_one: Callable[[dict[str, Any], Any, NDArray], tuple[Any, Comparisons, NDArray | None]],
 ) -> tuple[Several, dict[str, Any], NDArray]:
     """Fit a stack for each similarity, one for their sum, and the weights over these, on the same folds.
 
@@ -192,7 +186,7 @@ def fit_several(
     rows = next(iter(fitted.values())).rows
     total = _fit_sum(squares, rows, Y, weight, fold_of, block_of, classify, seed)
     models = {name: one.model for name, one in fitted.items()}
-    judged = getattr(total, "judged", np.arange(len(used)))
+    judged = total.judged
     stacks = [*(model.stack_ for model in models.values()), total]
     blocks = splits_of(block_of[judged])
     mixture = _mix(stacks, [*models, SUM], Y[judged], weight[judged], blocks, estimator)
@@ -276,7 +270,7 @@ def _fit_named(
         model, block, rows = fit_one(options, X, block_of)
     except (ValueError, TypeError) as error:
         raise type(error)(f"Similarity {name!r}: {error}") from error
-    squares = block.squares()
+    squares = block.squares
     unit = median_square(squares, squares > 0.0)
     return _FittedSimilarity(model, unit, squares / unit, rows)
 
@@ -347,13 +341,12 @@ def _fit_sum(
     block_of: NDArray,
     classify: bool,
     seed: int,
-) -> Stack | LandmarkStack:
+) -> Stack:
     """The stack on the sum of squared distances, to all items or to landmarks at these rows."""
-    K, _, diagonal = block_of_squares(squares)
-    if rows is None:
-        splits = splits_of(fold_of) if len(Y) > 1 else []
-        return fit_stack(K, Y, weight, splits, classify, blocks=splits_of(block_of))
-    block = partial(read_block, None, None, "similarity", diagonal, 0.0)
-    return fit_landmark_stack(
-        LandmarkRows(K, None, block, rows), Y, weight, fold_of, classify, seed, block_of
-    )
+    comparisons = Comparisons.of_squares(squares)
+    source: AllItems | LandmarkItems = AllItems(comparisons, fold_of)
+    if rows is not None:
+        read = RowReader("similarity", comparisons.column_diagonal, 0.0)
+        compared = LandmarkRows(comparisons.similarities, None, read, rows)
+        source = LandmarkItems(compared, fold_of, check_random_state(seed))
+    return fit_stack(source, Y, weight, classify, block_of)

@@ -1,16 +1,14 @@
-"""The automatic stack: many small learners on one block of comparisons, judged out of fold, calibrated and averaged.
+"""The automatic stack: families judged out of fold, calibrated and averaged, and fitted again on all items.
 
-A *setting* names one learner (its family and its parameter). `fit_members` fits any settings on the comparisons of
-training items with each other, `member_scores` applies them to those of new items, `average_classes` and
-`average_numbers` find out from out-of-fold scores which members to keep and how much each weighs.
+The story of a fit, `fit_stack`, is the same for comparisons of all items, of both directions, and with landmarks: what
+is learned from gives out-of-fold scores of every setting, `average_classes` and `average_numbers` choose the settings
+to keep and their weights, and the kept ones are fitted on all items.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
-from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,122 +16,48 @@ from numpy.typing import NDArray
 from mercerless.core import averaging
 from mercerless.core.averaging import STACKED_CLASSES, STACKED_NUMBERS, Units, paired_z
 from mercerless.core.calibration import Calibration, calibrate, fit_temperature, sharpen
-from mercerless.core.folds import Split
-from mercerless.core.memory import row_blocks
-from mercerless.similarity.solver import (
-    class_distances,
-    feature_path,
-    kernel_path,
-    logistic_similarities,
-    neighbor_means,
-    spectral_path,
-    squared_distances,
+from mercerless.core.folds import Split, splits_of
+from mercerless.similarity.families import (
+    NEED_DIAGONAL,
+    Comparisons,
+    Members,
+    Setting,
+    StackFamily,
+    all_settings,
+    default_families,
+    fit_members,
+    keep_settings,
 )
 
-# Relative penalties: all cost the same eigendecomposition for a spectrum, a Cholesky factorization each for features.
-SPECTRAL_PENALTIES = tuple(10.0**power for power in range(-5, 2))
-FEATURE_PENALTIES = tuple(10.0**power for power in range(-4, 0))
-NEIGHBORS = (1, 3, 5, 9, 15, 25)
-WIDTHS = (3.0,)
-PROFILE_PENALTIES = tuple(10.0**power for power in range(-5, -1))
-PROFILE_WIDTHS = (0.1, 1.0)
-CLASS_NEIGHBORS = (1, 3)
-LOGISTIC_STEPS = (10, 30, 80)
-# up to which logistic regressions take part: for more they cost more than they bring
-LOGISTIC_ITEMS = 200
-SPECTRAL = ("clip", "flip", "square")
-LOGISTIC = ("logistic_similarities", "logistic_distances")
-# Families that need the new item's own similarity k(x, x); the ranking of its neighbors does not.
-NEED_DIAGONAL = ("features", "logistic_distances", "gaussian", "profiles", "class_distances")
-FAMILIES = (*SPECTRAL, "logistic_similarities", "neighbors", *NEED_DIAGONAL)
-_NEED_DISTANCES = (*NEED_DIAGONAL, "profile_neighbors")  # with the families of landmarks
-N_BEST = 3  # settings of every family that are averaged
-PULL = 0.1  # of the weights toward each other
+RunTasks = Callable[[str, Callable, Sequence], Iterable]
 
 
-class Setting(NamedTuple):
-    """One learner of the stack.
-
-    Attributes
-    ----------
-    family : str
-        One of ``FAMILIES``.
-    parameter : float
-        The number of neighbors for ``"neighbors"`` and ``"class_distances"``, that of steps for the logistic families,
-        else the penalty relative to the matrix it is added to.
-    width : float
-        For ``"gaussian"`` and ``"profiles"``: the factor of the squared distances, in units of one over their median;
-        else 0.
-    log : bool
-        For ``"class_distances"``: whether their logarithm is the score.
-    """
-
-    family: str
-    parameter: float
-    width: float = 0.0
-    log: bool = False
+def run_in_order(_: str, function: Callable, tasks: Sequence) -> Iterable:
+    """Map a function over tasks, one after another."""
+    return map(function, tasks)
 
 
-class Block(NamedTuple):
-    """Comparisons of items, the rows, with other items, the columns."""
+@dataclass(frozen=True)
+class StackRules:
+    """When settings and families take part, and what is said about them."""
 
-    similarities: NDArray  # (m, n)
-    # (m,), the rows' similarities to themselves; None where they are not known
-    row_diagonal: NDArray | None
-    column_diagonal: NDArray  # (n,)
-
-    def take(self, rows: Any) -> "Block":
-        """The block of some rows."""
-        diagonal = None if self.row_diagonal is None else self.row_diagonal[rows]
-        return Block(self.similarities[rows], diagonal, self.column_diagonal)
-
-    def squares(self) -> NDArray:
-        """Squared distances."""
-        assert self.row_diagonal is not None
-        return squared_distances(self.similarities, self.row_diagonal, self.column_diagonal)
-
-    def distances(self) -> NDArray:
-        """Distances."""
-        squares = self.squares()
-        return np.sqrt(squares, out=squares)
+    #: How many settings of every family are averaged.
+    n_best: int = 3
+    #: Strength that pulls the weights toward each other.
+    pull: float = 0.1
+    #: The same for comparisons with landmarks.
+    landmark_pull: float = 0.02
+    #: How many interquartile ranges beyond the quartiles a target is extreme.
+    fence: float = 3.0
+    #: Standard errors by which extreme targets must be better than cut ones to be kept.
+    extreme_targets: float = 1.5
+    #: Standard errors by which an average with optional families must be better than one without.
+    optional_families: float = 1.0
+    #: Standard errors at which the negative spectrum is called useful or harmful.
+    verdict: float = 2.0
 
 
-class Profiles(NamedTuple):
-    """Training items as rows of standardized distances: what an item is like is said by its distances to all others."""
-
-    mean: NDArray  # (n,) of every column
-    # (n,), one over the standard deviation, 0 for constant columns, times the root of the weight
-    factor: NDArray
-    rows: NDArray  # (n, n)
-
-    def squares(self, block: Block | None = None) -> NDArray:
-        """Squared distances of new profiles, or of the training items' own, to those of the training items."""
-        profiles = self.rows if block is None else (block.distances() - self.mean) * self.factor
-        norms = [np.einsum("ij,ij->i", P, P) for P in (profiles, self.rows)]
-        return squared_distances(profiles @ self.rows.T, *norms)
-
-
-class View(NamedTuple):
-    """Settings that are linear in the same features of a row of comparisons."""
-
-    kind: str  # "similarity" for the spectral families, else the family
-    # of the squared distances inside a Gaussian; 0: the features are the comparisons themselves
-    factor: float
-    positions: NDArray  # (n_settings,), where the settings stand among all
-    coef: NDArray  # (n, n_settings, q)
-    intercept: NDArray  # (n_settings, q)
-
-
-class Members(NamedTuple):
-    """Fitted learners: settings in the order of the scores, linear views, and what the neighbors vote with."""
-
-    settings: tuple[Setting, ...]
-    views: tuple[View, ...]
-    targets: NDArray  # (n, q)
-    weight: NDArray  # (n,)
-    diagonal: NDArray  # (n,), the training items' own similarities
-    unit: float  # the median squared distance
-    profiles: Profiles | None
+RULES = StackRules()
 
 
 class NegativeSpectrum(NamedTuple):
@@ -191,220 +115,185 @@ class Stack(NamedTuple):
 
     average: Average
     members: Members
+    judged: NDArray  # positions of the items with out-of-fold predictions
+    points: NDArray  # positions of the items at which Gaussians are placed, with landmarks
     n_fenced: int = 0  # extreme targets that were cut
+    # out-of-fold loss of a small stack by the number of landmarks; empty without landmarks
+    curve: dict[int, float] | None = None
 
-    def __call__(self, similarities: NDArray, diagonal: NDArray | None) -> NDArray:
+    def __call__(self, new: Comparisons) -> NDArray:
         """Probabilities or numbers of new rows."""
-        block = Block(similarities, diagonal, self.members.diagonal)
-        return self.average(member_scores(self.members, block), diagonal is not None)
+        return self.average(self.members.scores(new), new.has_distances)
 
 
-def default_settings(classify: bool = True, n: int = 0) -> tuple[Setting, ...]:
-    """All settings that compete for n items, in the order of ``FAMILIES``."""
-    spectral = [Setting(family, penalty) for family in SPECTRAL for penalty in SPECTRAL_PENALTIES]
-    first, second = [[Setting(family, steps) for steps in LOGISTIC_STEPS] for family in LOGISTIC]
-    neighbors = [Setting("neighbors", count) for count in NEIGHBORS]
-    features = [Setting("features", penalty) for penalty in FEATURE_PENALTIES]
-    gaussian = [
-        Setting("gaussian", penalty, width) for width in WIDTHS for penalty in FEATURE_PENALTIES
-    ]
-    profiles = [
-        Setting("profiles", penalty, width)
-        for width in PROFILE_WIDTHS
-        for penalty in PROFILE_PENALTIES
-    ]
-    classes = [
-        Setting("class_distances", count, log=log)
-        for log in (False, True)
-        for count in CLASS_NEIGHBORS
-    ]
-    if not classify:
-        return (*spectral, *neighbors, *features, *gaussian, *profiles)
-    if n > LOGISTIC_ITEMS:
-        return (*spectral, *neighbors, *features, *gaussian, *profiles, *classes)
-    return (*spectral, *first, *neighbors, *features, *second, *gaussian, *profiles, *classes)
+class Learned(Protocol):
+    """Families, and how they are fitted with and without a fold."""
+
+    @property
+    def families(self) -> tuple[StackFamily, ...]:
+        """Families that compete."""
+
+    @property
+    def optional(self) -> tuple[StackFamily, ...]:
+        """Families that take part if they make the average better."""
+
+    @property
+    def judged(self) -> NDArray:
+        """Positions of the items with out-of-fold scores."""
+
+    @property
+    def points(self) -> NDArray:
+        """Positions of the items at which Gaussians are placed, with landmarks."""
+
+    def out_of_fold(self, run: RunTasks) -> NDArray:
+        """Scores (n_settings, n_judged, n_outputs) of every setting, by learners that have not seen the item."""
+
+    def fit(self, settings: Sequence[Setting], outputs: slice) -> Members:
+        """Settings fitted on all items, for some columns of the targets."""
+
+    def curve(self, Y: NDArray, weight: NDArray, classify: bool) -> dict[int, float]:
+        """What fewer comparisons would have given."""
 
 
-def fit_members(
-    block: Block, Y: NDArray, settings: Sequence[Setting], weight: NDArray | None = None
-) -> Members:
-    """Fit every setting on the comparisons of training items with each other, targets (n, q) and positive weights.
+class Source(Protocol):
+    """Comparisons of training items to learn from."""
 
-    One ``eigh`` for the spectral families, a Cholesky factorization per penalty and width for others, and two products
-    with the targets per step for the logistic ones.
-    """
-    weight = np.ones(len(Y)) if weight is None else weight
-    groups: dict[tuple[str, float], list[int]] = {}
-    for position, setting in enumerate(settings):
-        if setting.family not in ("neighbors", "class_distances"):
-            kind = "similarity" if setting.family in SPECTRAL else setting.family
-            groups.setdefault((kind, setting.width), []).append(position)
-    distant = any(setting.family in ("gaussian", "class_distances") for setting in settings)
-    unit = median_square(block.squares()) if distant else 1.0
-    profiles = (
-        _fit_profiles(block, weight) if any(kind == "profiles" for kind, _ in groups) else None
-    )
-    views = []
-    for kind, widths in groupby(groups, key=itemgetter(0)):
-        base = (
-            _base(block, kind, None)
-            if kind != "profiles" or profiles is None
-            else profiles.squares()
+    @property
+    def pull(self) -> float:
+        """How strongly the weights are pulled toward each other."""
+
+    def learn(self, targets: NDArray, weight: NDArray, classify: bool) -> Learned:
+        """Families for these targets and weights."""
+
+
+@dataclass(frozen=True)
+class AllItems:
+    """Comparisons of all training items with each other."""
+
+    comparisons: Any  # `Comparisons`
+    fold_of: NDArray
+    # what held-out rows are read from, if not from the same: one direction, if the others are the mean of two
+    held_out: Any = None
+    row_families: tuple[StackFamily, ...] = ()  # optional families
+    pull: float = RULES.pull
+
+    def learn(self, targets: NDArray, weight: NDArray, classify: bool) -> "LearnedItems":
+        """Families fitted on the items of all folds but one, and at last on all."""
+        families = default_families(classify, len(targets))
+        return LearnedItems(families, self.row_families, self, targets, weight)
+
+
+@dataclass(frozen=True)
+class LearnedItems:
+    """Families on comparisons of all training items with each other."""
+
+    families: tuple[StackFamily, ...]
+    optional: tuple[StackFamily, ...]
+    source: AllItems
+    targets: NDArray
+    weight: NDArray
+
+    @property
+    def judged(self) -> NDArray:
+        """All items."""
+        return np.arange(len(self.targets))
+
+    @property
+    def points(self) -> NDArray:
+        """None: there are no landmarks."""
+        return np.array([], dtype=int)
+
+    def out_of_fold(self, run: RunTasks) -> NDArray:
+        """Scores of every setting, by learners fitted on the other folds; 0 for one item alone."""
+        families = (*self.families, *self.optional)
+        scores = np.zeros((len(all_settings(families)), *self.targets.shape))
+        splits = splits_of(self.source.fold_of) if len(self.targets) > 1 else []
+        held_out = self.source.held_out
+        if held_out is None:
+            held_out = self.source.comparisons
+        score = partial(
+            out_of_fold_scores,
+            self.source.comparisons,
+            held_out,
+            self.targets,
+            families,
+            self.weight,
         )
-        scale = median_square(base) if kind == "profiles" else unit
-        for _, width in widths:
-            positions = groups[kind, width]
-            factor = width / scale
-            chosen = [settings[i] for i in positions]
-            coef, intercept = _fit_view(kind, _features(base, factor), Y, chosen, weight)
-            views.append(View(kind, factor, np.array(positions), coef, intercept))
-    return Members(tuple(settings), tuple(views), Y, weight, block.column_diagonal, unit, profiles)
+        for (_, test), of_fold in zip(splits, run("fold", score, splits)):
+            scores[:, test] = of_fold
+        return scores
 
+    def fit(self, settings: Sequence[Setting], outputs: slice) -> Members:
+        """Settings fitted on all items."""
+        families = keep_settings((*self.families, *self.optional), settings)
+        targets = np.ascontiguousarray(self.targets[:, outputs])
+        return fit_members(self.source.comparisons, targets, families, self.weight)
 
-def _fit_view(
-    kind: str, F: NDArray, Y: NDArray, settings: Sequence[Setting], weight: NDArray
-) -> tuple[NDArray, NDArray]:
-    """Coefficients and intercepts of the settings that are linear in F."""
-    if kind == "similarity":
-        return spectral_path(F, Y, settings, weight)
-    penalties = [setting.parameter for setting in settings]
-    if kind == "profiles":
-        return kernel_path(F, Y, penalties, weight)
-    if kind == "logistic_similarities":
-        return logistic_similarities(F, Y, penalties, weight)
-    logistic = kind == "logistic_distances"
-    return feature_path(
-        F, Y, penalties, weight, standardize=logistic or kind == "features", logistic=logistic
-    )
-
-
-def _fit_profiles(block: Block, weight: NDArray) -> Profiles:
-    """Standardize the columns of distances; a column carries its item's weight, so that weights equal repetition."""
-    D = block.distances()
-    weight = weight / weight.mean()
-    mean = weight @ D / len(D)
-    spread = np.sqrt(weight @ (D - mean) ** 2 / len(D))
-    constant = spread <= 1e-13 * np.abs(mean)
-    factor = np.where(constant, 0.0, np.sqrt(weight) / np.where(constant, 1.0, spread))
-    return Profiles(mean, factor, (D - mean) * factor)
-
-
-def median_square(squares: NDArray, different: NDArray | None = None) -> float:
-    """The median between different items, those above the diagonal; where it is 0 the mean, where that is 0, one."""
-    values = squares[np.triu_indices(len(squares), 1) if different is None else different]
-    return float((np.median(values) if len(values) else 0.0) or squares.mean() or 1.0)
-
-
-def _base(block: Block, kind: str, profiles: Profiles | None) -> NDArray:
-    """What the features of a view are made of: similarities, distances, or squared distances of items or profiles."""
-    if kind in ("similarity", "logistic_similarities"):
-        return block.similarities
-    if kind == "profiles" and profiles is not None:
-        return profiles.squares(block)
-    return block.distances() if kind in ("features", "logistic_distances") else block.squares()
-
-
-def _features(base: NDArray, factor: float) -> NDArray:
-    """What a view is linear in: the base itself, or ``exp(-factor * base)``."""
-    if factor == 0.0:
-        return base
-    features = base * -factor
-    return np.exp(features, out=features)
-
-
-def member_scores(members: Members, block: Block) -> NDArray:
-    """Every learner's scores (n_settings, m, q) for new rows; 0 from what needs their unknown own similarities."""
-    m = len(block.similarities)
-    n_outputs = members.targets.shape[1]
-    scores = np.zeros((len(members.settings), m, n_outputs))
-    for rows in row_blocks(m, 40.0 * block.similarities.shape[1]):
-        some = block.take(rows)
-        for kind, views in groupby(members.views, key=attrgetter("kind")):
-            if some.row_diagonal is None and kind in NEED_DIAGONAL:
-                continue
-            base = _base(some, kind, members.profiles)
-            for view in views:
-                values = _features(base, view.factor) @ view.coef.reshape(len(view.coef), -1)
-                values = (
-                    values.reshape(len(values), len(view.positions), n_outputs) + view.intercept
-                )
-                scores[view.positions, rows] = values.swapaxes(0, 1)
-        _score_neighbors(members, some, scores[:, rows])
-    return scores
-
-
-def _score_neighbors(members: Members, block: Block, scores: NDArray) -> None:
-    """Fill in the scores of neighbors and of distances to classes."""
-    counts = sorted(
-        {int(setting.parameter) for setting in members.settings if setting.family == "neighbors"}
-    )
-    ranks = block.column_diagonal - 2.0 * block.similarities if counts else block.similarities
-    votes = neighbor_means(ranks, members.targets, counts, members.weight) if counts else {}
-    distances = None
-    for index, setting in enumerate(members.settings):
-        if setting.family == "neighbors":
-            scores[index] = votes[int(setting.parameter)]
-        elif setting.family == "class_distances" and block.row_diagonal is not None:
-            distances = (
-                block.distances() / np.sqrt(members.unit) if distances is None else distances
-            )
-            away = class_distances(distances, members.targets, int(setting.parameter))
-            if setting.log:  # of a thousandth of the usual distance at least: copies have none
-                away = np.log(np.maximum(away, 1e-3))
-            scores[index] = away.mean(axis=1, keepdims=True) - away
+    def curve(self, Y: NDArray, weight: NDArray, classify: bool) -> dict[int, float]:
+        """Nothing: all comparisons are used."""
+        return {}
 
 
 def out_of_fold_scores(
-    K: NDArray,
-    Y: NDArray,
+    comparisons: Comparisons,
+    held_out: Comparisons,
+    targets: NDArray,
+    families: Sequence[StackFamily],
+    weight: NDArray,
     split: Split,
-    settings: Sequence[Setting],
-    weight: NDArray | None = None,
-    rows: NDArray | None = None,
 ) -> NDArray:
-    """Fit every setting on the training items of a split and score its test items.
-
-    `rows` is what the test items' rows are taken from, if not from K: one direction, where K is the mean of two.
-    """
+    """Fit families on the training items of a split and score its test items."""
     train, test = split
-    diagonal = np.diagonal(K)
-    block = Block(K[np.ix_(train, train)], diagonal[train], diagonal[train])
-    members = fit_members(block, Y[train], settings, None if weight is None else weight[train])
-    held_out = (K if rows is None else rows)[np.ix_(test, train)]
-    return member_scores(members, Block(held_out, diagonal[test], diagonal[train]))
+    members = fit_members(comparisons.select(train, train), targets[train], families, weight[train])
+    return members.scores(held_out.select(test, train))
 
 
 def fit_stack(
-    K: NDArray,
+    source: Source,
     Y: NDArray,
     weight: NDArray,
-    splits: Sequence[Split],
     classify: bool,
-    rows: NDArray | None = None,
-    blocks: Sequence[Split] | None = None,
-    run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(
-        function, things
-    ),
+    block_of: NDArray,
+    run: RunTasks = run_in_order,
 ) -> Stack:
     """The whole selection: out-of-fold scores of all settings, their average, and its members fitted on all items.
 
     Targets are +-1 per class, or standardized numbers. `run` maps a function over the folds and over the one final fit,
-    `rows` as for `out_of_fold_scores`, `blocks` (by default the folds) as for `cross_fit`. Without folds, for one item
-    alone, the scores are 0.
+    `block_of` numbers the blocks of `cross_fit`.
     """
-    settings = default_settings(classify, len(Y))
     fenced = None if classify else fence(Y, weight)
     targets = Y if fenced is None else np.hstack([Y, fenced])  # which share all decompositions
-    scores = np.zeros((len(settings), *targets.shape))
-    score = partial(out_of_fold_scores, K, targets, settings=settings, weight=weight, rows=rows)
-    for (_, test), of_fold in zip(splits, run("fold", score, splits)):
-        scores[:, test] = of_fold
-    blocks = splits if blocks is None else blocks
-    average, targets = weigh_members(scores, settings, Y, fenced, weight, blocks, classify)
-    diagonal = np.diagonal(K).copy()  # a view would keep the matrix alive
-    fit = partial(fit_members, Block(K, diagonal, diagonal), targets, weight=weight)
-    (members,) = run("members", fit, [average.settings])
-    return Stack(average, members, int(np.sum(targets != Y)))
+    learned = source.learn(targets, weight, classify)
+    scores = learned.out_of_fold(run)
+
+    judged = learned.judged
+    shown = Y[judged]
+    cut = None if fenced is None else fenced[judged]
+    weigh = partial(
+        weigh_members,
+        Y=shown,
+        fenced=cut,
+        weight=weight[judged],
+        blocks=splits_of(block_of[judged]),
+        classify=classify,
+        pull=source.pull,
+    )
+    settings = all_settings(learned.families)
+    average, used = weigh(scores[: len(settings)], settings)
+    if learned.optional:
+        every = weigh(scores, (*settings, *all_settings(learned.optional)))
+        average, used = simpler_average(
+            (average, used), every, shown, weight[judged], splits_of(block_of[judged])
+        )
+
+    outputs = slice(0, Y.shape[1])
+    n_fenced = 0
+    if fenced is not None and used is cut:
+        outputs = slice(Y.shape[1], None)
+        n_fenced = int(np.sum(fenced != Y))
+    (members,) = run("members", partial(learned.fit, outputs=outputs), [average.settings])
+    curve = learned.curve(shown, weight[judged], classify)
+    return Stack(average, members, judged, learned.points, n_fenced, curve)
 
 
 def weigh_members(
@@ -415,7 +304,7 @@ def weigh_members(
     weight: NDArray,
     blocks: Sequence[Split],
     classify: bool,
-    pull: float = PULL,
+    pull: float = RULES.pull,
 ) -> tuple[Average, NDArray]:
     """The average of the best settings with its out-of-fold predictions, and the targets its members are fitted on.
 
@@ -429,6 +318,51 @@ def weigh_members(
     return cross_fit(choice, scores, settings, Y, weight, blocks, pull), targets
 
 
+def simpler_average(
+    plain: tuple[Average, NDArray],
+    both: tuple[Average, NDArray],
+    Y: NDArray,
+    weight: NDArray,
+    blocks: Sequence[Split],
+) -> tuple[Average, NDArray]:
+    """The average without optional families, unless that with them is better out of fold by a standard error.
+
+    They double the learners to choose from, which costs small data more than it brings where both directions say the
+    same. The families' own figures stay those of all. For the out-of-fold predictions of a block the averages that
+    were chosen without it decide, on the other blocks.
+    """
+    without_rows = plain[0]
+    with_rows = both[0]
+    classify = with_rows.calibration is not None
+    out_of_fold = without_rows.out_of_fold.copy()
+    without_diag = without_rows.out_of_fold_without_diag.copy()
+    if with_rows.by_block is not None and without_rows.by_block is not None:
+        for number, (train, test) in enumerate(blocks):
+            new = _losses(with_rows.by_block[number, train], Y[train], classify)
+            old = _losses(without_rows.by_block[number, train], Y[train], classify)
+            if paired_z(new, old, weight[train]) > RULES.optional_families:
+                out_of_fold[test] = with_rows.out_of_fold[test]
+                without_diag[test] = with_rows.out_of_fold_without_diag[test]
+
+    average, targets = both
+    table = with_rows.family_scores
+    new = _losses(with_rows.out_of_fold, Y, classify)
+    old = _losses(without_rows.out_of_fold, Y, classify)
+    if not paired_z(new, old, weight) > RULES.optional_families:
+        average, targets = plain
+        table = {name: row | {"weight": 0.0} for name, row in table.items()} | average.family_scores
+    table["stack"] |= figures_of(out_of_fold, Y, weight, classify)
+    average = average._replace(
+        family_scores=table, out_of_fold=out_of_fold, out_of_fold_without_diag=without_diag
+    )
+    return average, targets
+
+
+def _losses(prediction: NDArray, Y: NDArray, classify: bool) -> NDArray:
+    """Log-losses of classes, or squared errors of numbers."""
+    return log_loss(prediction, Y > 0.0) if classify else ((prediction - Y) ** 2).sum(axis=1)
+
+
 def without_blocks(stack: Any) -> Any:
     """A stack without the predictions by blocks, which only the fit needs."""
     return stack._replace(average=stack.average._replace(by_block=None))
@@ -437,13 +371,11 @@ def without_blocks(stack: Any) -> Any:
 def important_items(stack: Stack, number: int) -> NDArray:
     """Training items with the largest shares of their members' coefficients, weighed as the members are."""
     shares = np.zeros(len(stack.members.diagonal))
-    for view in stack.members.views:
-        sizes = np.linalg.norm(view.coef, axis=2)
-        shares += (
-            sizes
-            / np.maximum(sizes.sum(axis=0), np.finfo(float).tiny)
-            @ np.abs(stack.average.weights[view.positions])
-        )
+    weight_of = dict(zip(stack.members.settings, np.abs(stack.average.weights)))
+    for family in stack.members.families:
+        for setting, sizes in family.item_sizes():
+            total = max(float(sizes.sum()), np.finfo(float).tiny)
+            shares += sizes / total * weight_of[setting]
     return np.sort(np.argsort(-shares, kind="stable")[:number])
 
 
@@ -451,17 +383,17 @@ def fence(Y: NDArray, weight: NDArray) -> NDArray | None:
     """Targets cut at three interquartile ranges beyond the quartiles; None where none is."""
     weights = np.broadcast_to(weight[:, None], Y.shape)
     low, high = np.quantile(Y, [0.25, 0.75], axis=0, weights=weights, method="inverted_cdf")
-    reach = np.where(high > low, 3.0 * (high - low), np.inf)
+    reach = np.where(high > low, RULES.fence * (high - low), np.inf)
     fenced = np.clip(Y, low - reach, high + reach)
     return None if np.array_equal(fenced, Y) else fenced
 
 
 def select_settings(settings: Sequence[Setting], loss: NDArray) -> NDArray:
-    """Positions of the settings of least loss in every family, at most `N_BEST` of each."""
+    """Positions of the settings of least loss in every family, at most `StackRules.n_best` of each."""
     chosen: list[int] = []
     for family in dict.fromkeys(setting.family for setting in settings):
         index = np.array([i for i, setting in enumerate(settings) if setting.family == family])
-        chosen += index[np.argsort(loss[index], kind="stable")[:N_BEST]].tolist()
+        chosen += index[np.argsort(loss[index], kind="stable")[: RULES.n_best]].tolist()
     return np.array(sorted(chosen))
 
 
@@ -474,7 +406,11 @@ class ChosenAverage(NamedTuple):
 
 
 def average_classes(
-    scores: NDArray, Y: NDArray, weight: NDArray, settings: Sequence[Setting], pull: float = PULL
+    scores: NDArray,
+    Y: NDArray,
+    weight: NDArray,
+    settings: Sequence[Setting],
+    pull: float = RULES.pull,
 ) -> ChosenAverage:
     """Calibrate out-of-fold scores of targets +-1, weigh the best of every family by the Brier score, and sharpen."""
     onehot = (Y > 0.0).astype(float)
@@ -517,7 +453,7 @@ def average_numbers(
     settings: Sequence[Setting],
     truth: NDArray,
     robust: bool = False,
-    pull: float = PULL,
+    pull: float = RULES.pull,
 ) -> ChosenAverage:
     """Weigh the best of every family by the squared error; figures and losses are those of the `truth`.
 
@@ -559,7 +495,7 @@ def choose_targets(
     fenced: NDArray | None,
     weight: NDArray,
     settings: Sequence[Setting],
-    pull: float = PULL,
+    pull: float = RULES.pull,
 ) -> tuple[ChosenAverage, NDArray]:
     """The average of members fitted on the targets or, where some are extreme, on fenced ones, and these targets.
 
@@ -572,7 +508,7 @@ def choose_targets(
         return as_given, Y
     cut = average_numbers(scores[:, :, q:], fenced, weight, settings, Y, pull=pull)
     gain = paired_z(as_given.average.losses, cut.average.losses, weight)
-    return (as_given, Y) if gain > 1.5 else (cut, fenced)
+    return (as_given, Y) if gain > RULES.extreme_targets else (cut, fenced)
 
 
 def _average(
@@ -591,7 +527,7 @@ def _average(
     """The weighted average of the chosen settings' predictions, and what is told about the families."""
     rule = replace(STACKED_CLASSES if normalize else STACKED_NUMBERS, pull=pull)
     full = averaging.average(predictions[chosen], target, weight, rule)
-    free = np.array([settings[i].family not in _NEED_DISTANCES for i in chosen])
+    free = np.array([settings[i].family not in NEED_DIAGONAL for i in chosen])
     without = averaging.average(predictions[chosen[free]], target, weight, rule)
     reduced = np.zeros(len(chosen))
     reduced[free] = without.weights
@@ -624,7 +560,7 @@ def cross_fit(
     Y: NDArray,
     weight: NDArray,
     blocks: Sequence[Split],
-    pull: float = PULL,
+    pull: float = RULES.pull,
 ) -> Average:
     """The chosen average with out-of-fold predictions and figures that the held-out items' targets have no part in.
 
@@ -757,11 +693,11 @@ def _judge_negative_spectrum(
             0.0, "absent", "There is no negative spectrum to speak of: flip and clip agree."
         )
     amount = f"{abs(z):.1f} standard errors"
-    if z > 2.0:
+    if z > RULES.verdict:
         return NegativeSpectrum(
             z, "useful", f"The negative spectrum is useful: flip beats clip by {amount}."
         )
-    if z < -2.0:
+    if z < -RULES.verdict:
         return NegativeSpectrum(
             z, "harmful", f"The negative spectrum is noise: clip beats flip by {amount}."
         )

@@ -1,0 +1,608 @@
+"""The learners of the automatic stack on comparisons of all items, one small class per family.
+
+A *setting* names one learner: its family and its parameter. A family is fitted on the comparisons of training items
+with each other and then scores comparisons of new items, all its settings at once. What families share (squared
+distances, distances, their median) is cached on the comparisons.
+"""
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.core.memory import row_blocks
+from mercerless.similarity.solver import (
+    class_distances,
+    feature_path,
+    kernel_path,
+    logistic_similarities,
+    nearest_of_classes,
+    neighbor_means,
+    spectral_path,
+    squared_distances,
+)
+
+
+@dataclass(frozen=True)
+class Grids:
+    """What the families try. Penalties are relative to the matrix they are added to."""
+
+    #: All of them cost the same eigendecomposition.
+    spectral_penalties: tuple[float, ...] = tuple(10.0**power for power in range(-5, 2))
+    #: Each costs a Cholesky factorization.
+    feature_penalties: tuple[float, ...] = tuple(10.0**power for power in range(-4, 0))
+    #: The same for Gaussians of profiles.
+    profile_penalties: tuple[float, ...] = tuple(10.0**power for power in range(-5, -1))
+    #: Factors of the squared distances inside a Gaussian, in units of one over their median.
+    widths: tuple[float, ...] = (3.0,)
+    #: The same for Gaussians of profiles.
+    profile_widths: tuple[float, ...] = (0.1, 1.0)
+    #: Numbers of nearest items that vote.
+    neighbors: tuple[int, ...] = (1, 3, 5, 9, 15, 25)
+    #: Numbers of nearest items of a class whose distances are averaged.
+    class_neighbors: tuple[int, ...] = (1, 3)
+    #: After which steps of gradient descent a logistic regression is used.
+    logistic_steps: tuple[int, ...] = (10, 30, 80)
+    #: Up to which number of items logistic regressions take part: for more they cost more than they bring.
+    logistic_items: int = 200
+    #: Smallest distance to a class whose logarithm is taken, in units of the median: copies have none.
+    smallest_distance: float = 1e-3
+
+
+GRIDS = Grids()
+SPECTRAL = ("clip", "flip", "square")
+# Families that need the new item's own similarity k(x, x); the ranking of its neighbors does not.
+NEED_DIAGONAL = (
+    "features",
+    "logistic_distances",
+    "gaussian",
+    "profiles",
+    "class_distances",
+    "profile_neighbors",
+)
+
+
+class Setting(NamedTuple):
+    """One learner of the stack.
+
+    Attributes
+    ----------
+    family : str
+        The name of its family, such as ``"flip"`` or ``"neighbors"``.
+    parameter : float
+        The number of neighbors for ``"neighbors"`` and ``"class_distances"``, that of steps for the logistic families,
+        else the penalty relative to the matrix it is added to.
+    width : float
+        For Gaussians: the factor of the squared distances, in units of one over their median; else 0.
+    log : bool
+        For ``"class_distances"``: whether their logarithm is the score.
+    """
+
+    family: str
+    parameter: float
+    width: float = 0.0
+    log: bool = False
+
+
+def settings_of(
+    family: str, parameters: Sequence[float], widths: Sequence[float] = (0.0,)
+) -> tuple[Setting, ...]:
+    """The settings of a family: every parameter with every width."""
+    return tuple(Setting(family, value, width) for width in widths for value in parameters)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """Similarities of items (rows) to other items (columns), and everybody's similarity to itself."""
+
+    similarities: NDArray  # (m, n)
+    # (m,), the rows' similarities to themselves; None if they are not known
+    row_diagonal: NDArray | None
+    column_diagonal: NDArray  # (n,)
+
+    @classmethod
+    def of(cls, K: NDArray) -> Self:
+        """Comparisons of items with each other."""
+        diagonal = np.diagonal(K).copy()  # a view would keep the matrix alive
+        return cls(K, diagonal, diagonal)
+
+    @classmethod
+    def of_squares(cls, squares: NDArray) -> Self:
+        """Comparisons that have these squared distances."""
+        return cls(-0.5 * squares, np.zeros(len(squares)), np.zeros(squares.shape[1]))
+
+    def __len__(self) -> int:
+        return len(self.similarities)
+
+    @property
+    def has_distances(self) -> bool:
+        """Whether the rows' own similarities are known, and so the distances."""
+        return self.row_diagonal is not None
+
+    @cached_property
+    def squares(self) -> NDArray:
+        """Squared distances."""
+        assert self.row_diagonal is not None
+        return squared_distances(self.similarities, self.row_diagonal, self.column_diagonal)
+
+    @cached_property
+    def distances(self) -> NDArray:
+        """Distances."""
+        return np.sqrt(self.squares)
+
+    @cached_property
+    def unit(self) -> float:
+        """Median squared distance of different items, if rows and columns are the same items."""
+        return median_square(self.squares)
+
+    def take(self, rows: Any) -> Self:
+        """Comparisons of some rows with all columns."""
+        diagonal = None
+        if self.row_diagonal is not None:
+            diagonal = self.row_diagonal[rows]
+        return replace(self, similarities=self.similarities[rows], row_diagonal=diagonal)
+
+    def take_columns(self, columns: NDArray) -> Self:
+        """Comparisons of all rows with some columns."""
+        return replace(
+            self,
+            similarities=self.similarities[:, columns],
+            column_diagonal=self.column_diagonal[columns],
+        )
+
+    def select(self, rows: NDArray, columns: NDArray) -> Self:
+        """Comparisons of some rows with some columns."""
+        diagonal = None
+        if self.row_diagonal is not None:
+            diagonal = self.row_diagonal[rows]
+        return replace(
+            self,
+            similarities=self.similarities[np.ix_(rows, columns)],
+            row_diagonal=diagonal,
+            column_diagonal=self.column_diagonal[columns],
+        )
+
+
+def median_square(squares: NDArray, different: NDArray | None = None) -> float:
+    """Median between different items, those above the diagonal; if it is 0 the mean, if that is 0, one."""
+    if different is None:
+        values = squares[np.triu_indices(len(squares), 1)]
+    else:
+        values = squares[different]
+    median = np.median(values) if len(values) else 0.0
+    return float(median or squares.mean() or 1.0)
+
+
+class SplitScore(NamedTuple):
+    """Scores of one setting for new rows, split among training items: ``weights @ effects + base``."""
+
+    weights: NDArray  # (m, n)
+    effects: NDArray  # (n, q)
+    base: NDArray  # (m, q)
+
+
+class StackFamily:
+    """Learners that share their features; subclasses define `_learn` and `scores`."""
+
+    needs_diagonal = False
+    targets: NDArray  # (n, q), what it was fitted on
+    weight: NDArray  # (n,)
+
+    def __init__(self, settings: Sequence[Setting]):
+        self.settings = tuple(settings)
+
+    def keep(self, settings: Sequence[Setting]) -> Self:
+        """The same family with some of its settings only."""
+        family = copy(self)
+        family.settings = tuple(setting for setting in self.settings if setting in settings)
+        return family
+
+    def fit(self, train: Any, targets: NDArray, weight: NDArray) -> Self:
+        """The family fitted on the comparisons of training items with each other."""
+        fitted = copy(self)
+        fitted.targets = targets
+        fitted.weight = weight
+        fitted._learn(train)
+        return fitted
+
+    def _learn(self, train: Any) -> None:
+        """Set what scores need."""
+
+    def scores(self, new: Any) -> NDArray:
+        """Scores of new rows, of shape (n_settings, m, q)."""
+        raise NotImplementedError
+
+    def split(self, known: Any, new: Any) -> list[Any]:
+        """Scores of new rows as sums over the training items: here they are linear in the items' targets."""
+        weights = self.fit(known, np.eye(len(self.targets)), self.weight).scores(new)
+        mean = np.average(self.targets, axis=0, weights=self.weight)
+        deviations = self.targets - mean
+        return [SplitScore(W, deviations, W.sum(axis=1, keepdims=True) * mean) for W in weights]
+
+    def item_sizes(self) -> Iterator[tuple[Setting, NDArray]]:
+        """Sizes (n,) of the training items' coefficients for every setting that has any."""
+        return iter(())
+
+
+class LinearModel(NamedTuple):
+    """Settings of one width that are linear in the same features."""
+
+    settings: tuple[Setting, ...]
+    coef: NDArray  # (n_features, n_settings, q)
+    intercept: NDArray  # (n_settings, q)
+
+    def scores(self, features: NDArray) -> NDArray:
+        """Scores (n_settings, m, q) of rows of features."""
+        return np.moveaxis(np.tensordot(features, self.coef, 1) + self.intercept, 1, 0)
+
+
+class LinearFamily(StackFamily):
+    """Linear in features of a row of comparisons; subclasses say which features and how they are solved."""
+
+    models: tuple[LinearModel, ...]
+
+    def by_width(self) -> Iterator[tuple[float, tuple[Setting, ...]]]:
+        """The settings that share a width, and with it their features."""
+        for width, group in groupby(self.settings, key=attrgetter("width")):
+            yield width, tuple(group)
+
+    def _learn(self, train: Any) -> None:
+        base = self.learn_base(train)
+        models = []
+        for width, settings in self.by_width():
+            features = self.features(base, width)
+            models.append(LinearModel(settings, *self.solve(features, settings)))
+        self.models = tuple(models)
+
+    def learn_base(self, train: Any) -> Any:
+        """The base of the training items; families that have units or scales learn them first."""
+        return self.base(train)
+
+    def base(self, comparisons: Any) -> Any:
+        """What the features of all widths are made of."""
+        raise NotImplementedError
+
+    def features(self, base: Any, width: float) -> NDArray:
+        """What the settings of one width are linear in."""
+        return base
+
+    def solve(self, features: NDArray, settings: Sequence[Setting]) -> tuple[NDArray, NDArray]:
+        """Coefficients (n_features, n_settings, q) and intercepts (n_settings, q)."""
+        raise NotImplementedError
+
+    def scores(self, new: Any) -> NDArray:
+        base = self.base(new)
+        scores = [
+            model.scores(self.features(base, width))
+            for (width, _), model in zip(self.by_width(), self.models)
+        ]
+        return np.concatenate(scores)
+
+    def item_sizes(self) -> Iterator[tuple[Setting, NDArray]]:
+        for model in self.models:
+            sizes = np.linalg.norm(model.coef, axis=2)
+            yield from zip(model.settings, sizes.T)
+
+
+def parameters_of(settings: Sequence[Setting]) -> list[float]:
+    """Penalties, numbers of steps or of neighbors."""
+    return [setting.parameter for setting in settings]
+
+
+class Spectral(LinearFamily):
+    """Ridge regression with the negative eigenvalues clipped or flipped, or all of them squared."""
+
+    def __init__(self, penalties: Sequence[float] = GRIDS.spectral_penalties):
+        super().__init__([Setting(name, penalty) for name in SPECTRAL for penalty in penalties])
+
+    def base(self, comparisons: Comparisons) -> NDArray:
+        return comparisons.similarities
+
+    def solve(self, features: NDArray, settings: Sequence[Setting]) -> tuple[NDArray, NDArray]:
+        return spectral_path(features, self.targets, settings, self.weight)
+
+
+class LogisticFamily(LinearFamily):
+    """Logistic regression, stopped early: its coefficients belong to the columns, and are not linear in the targets."""
+
+    def split(self, known: Any, new: Any) -> list[Any]:
+        base = self.base(new)
+        centered = base - base.mean(axis=1, keepdims=True)
+        (model,) = self.models
+        parts = []
+        for scores, coef in zip(self.scores(new), np.moveaxis(model.coef, 1, 0)):
+            parts.append(SplitScore(centered, coef, scores - centered @ coef))
+        return parts
+
+
+class LogisticSimilarities(LogisticFamily):
+    """Logistic regression on the centered similarities, stopped early."""
+
+    def __init__(self) -> None:
+        super().__init__(settings_of("logistic_similarities", GRIDS.logistic_steps))
+
+    def base(self, comparisons: Comparisons) -> NDArray:
+        return comparisons.similarities
+
+    def solve(self, features: NDArray, settings: Sequence[Setting]) -> tuple[NDArray, NDArray]:
+        steps = parameters_of(settings)
+        return logistic_similarities(features, self.targets, steps, self.weight)
+
+
+class LogisticDistances(LogisticFamily):
+    """Logistic regression on the standardized distances, stopped early."""
+
+    needs_diagonal = True
+
+    def __init__(self) -> None:
+        super().__init__(settings_of("logistic_distances", GRIDS.logistic_steps))
+
+    def base(self, comparisons: Comparisons) -> NDArray:
+        return comparisons.distances
+
+    def solve(self, features: NDArray, settings: Sequence[Setting]) -> tuple[NDArray, NDArray]:
+        steps = parameters_of(settings)
+        return feature_path(
+            features, self.targets, steps, self.weight, standardize=True, logistic=True
+        )
+
+
+class DistanceFeatures(LinearFamily):
+    """Ridge regression on the standardized distances to the training items."""
+
+    needs_diagonal = True
+
+    def __init__(self) -> None:
+        super().__init__(settings_of("features", GRIDS.feature_penalties))
+
+    def base(self, comparisons: Comparisons) -> NDArray:
+        return comparisons.distances
+
+    def solve(self, features: NDArray, settings: Sequence[Setting]) -> tuple[NDArray, NDArray]:
+        penalties = parameters_of(settings)
+        return feature_path(features, self.targets, penalties, self.weight, standardize=True)
+
+
+def gaussians(squares: NDArray, factor: float) -> NDArray:
+    """``exp(-factor * squares)``."""
+    values = squares * -factor
+    return np.exp(values, out=values)
+
+
+class Gaussians(LinearFamily):
+    """Ridge regression on Gaussians of the distances to the training items."""
+
+    needs_diagonal = True
+    unit: float  # the median squared distance
+
+    def __init__(self) -> None:
+        super().__init__(settings_of("gaussian", GRIDS.feature_penalties, GRIDS.widths))
+
+    def learn_base(self, train: Comparisons) -> NDArray:
+        self.unit = train.unit
+        return self.base(train)
+
+    def base(self, comparisons: Comparisons) -> NDArray:
+        return comparisons.squares
+
+    def features(self, base: NDArray, width: float) -> NDArray:
+        return gaussians(base, width / self.unit)
+
+    def solve(self, features: NDArray, settings: Sequence[Setting]) -> tuple[NDArray, NDArray]:
+        return feature_path(features, self.targets, parameters_of(settings), self.weight)
+
+
+class Standardizer(NamedTuple):
+    """Columns with mean 0 and standard deviation 1, times a factor; constant columns become 0."""
+
+    mean: NDArray
+    factor: NDArray
+
+    @classmethod
+    def fit(cls, A: NDArray, weight: NDArray, total: float, size: Any = 1.0) -> Self:
+        """Weighted means and deviations; `total` is the sum of the weights, `size` multiplies the columns."""
+        mean = weight @ A / total
+        spread = np.sqrt(weight @ (A - mean) ** 2 / total)
+        is_constant = spread <= 1e-13 * np.abs(mean)
+        return cls(mean, np.where(is_constant, 0.0, size / np.where(is_constant, 1.0, spread)))
+
+    @classmethod
+    def of_items(cls, A: NDArray, weight: NDArray) -> Self:
+        """The same for weights of mean one, where columns belong to the items and carry their weights."""
+        column_weight = np.tile(weight, A.shape[1] // len(weight))
+        return cls.fit(A, weight, len(A), np.sqrt(column_weight))
+
+    def __call__(self, A: NDArray) -> NDArray:
+        """Standardized columns."""
+        return (A - self.mean) * self.factor
+
+
+def squares_between(A: NDArray, B: NDArray, inner: NDArray | None = None) -> NDArray:
+    """Squared distances between rows, from their inner products if these are known."""
+    if inner is None:
+        inner = A @ B.T
+    return squared_distances(inner, np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B))
+
+
+class Profiles(LinearFamily):
+    """Kernel ridge regression with Gaussians of an item's profile, the row of its standardized distances.
+
+    What an item is like is said by its distances to all others. A column carries its item's weight, so that weights
+    equal repetition.
+    """
+
+    needs_diagonal = True
+    standardize: Standardizer
+    rows: NDArray  # (n, n), profiles of the training items
+    unit: float  # their median squared distance
+
+    def __init__(self) -> None:
+        super().__init__(settings_of("profiles", GRIDS.profile_penalties, GRIDS.profile_widths))
+
+    def learn_base(self, train: Comparisons) -> NDArray:
+        weight = self.weight / self.weight.mean()
+        self.standardize = Standardizer.of_items(train.distances, weight)
+        self.rows = self.standardize(train.distances)
+        base = squares_between(self.rows, self.rows)
+        self.unit = median_square(base)
+        return base
+
+    def base(self, comparisons: Comparisons) -> NDArray:
+        return squares_between(self.standardize(comparisons.distances), self.rows)
+
+    def features(self, base: NDArray, width: float) -> NDArray:
+        return gaussians(base, width / self.unit)
+
+    def solve(self, features: NDArray, settings: Sequence[Setting]) -> tuple[NDArray, NDArray]:
+        return kernel_path(features, self.targets, parameters_of(settings), self.weight)
+
+
+def vote(ranks: NDArray, targets: NDArray, settings: Sequence[Setting], weight: NDArray) -> NDArray:
+    """Mean targets (n_settings, m, q) of the items of lowest rank."""
+    counts = [int(setting.parameter) for setting in settings]
+    votes = neighbor_means(ranks, targets, sorted(set(counts)), weight)
+    return np.stack([votes[count] for count in counts])
+
+
+class Neighbors(StackFamily):
+    """Votes of the nearest training items."""
+
+    def __init__(self) -> None:
+        super().__init__(settings_of("neighbors", GRIDS.neighbors))
+
+    def scores(self, new: Comparisons) -> NDArray:
+        ranks = new.column_diagonal - 2.0 * new.similarities
+        return vote(ranks, self.targets, self.settings, self.weight)
+
+
+class ClassDistances(StackFamily):
+    """The mean distance to the nearest items of every class, or its logarithm."""
+
+    needs_diagonal = True
+    unit: float  # the median squared distance
+
+    def __init__(self) -> None:
+        super().__init__(
+            [
+                Setting("class_distances", count, log=log)
+                for log in (False, True)
+                for count in GRIDS.class_neighbors
+            ]
+        )
+
+    def _learn(self, train: Any) -> None:
+        self.unit = train.unit
+
+    def distances(self, new: Comparisons) -> NDArray:
+        """Distances to the items that have a class, in units of the usual one."""
+        return new.distances / np.sqrt(self.unit)
+
+    def scores(self, new: Comparisons) -> NDArray:
+        distances = self.distances(new)
+        scores = []
+        for setting in self.settings:
+            away = class_distances(distances, self.targets, int(setting.parameter))
+            if setting.log:
+                away = np.log(np.maximum(away, GRIDS.smallest_distance))
+            scores.append(away.mean(axis=1, keepdims=True) - away)
+        return np.stack(scores)
+
+    def split(self, known: Any, new: Any) -> list[Any]:
+        distances = self.distances(new)
+        is_mine = (self.targets > 0.0).astype(float)
+        effects = 1.0 / is_mine.shape[1] - is_mine
+        base = np.zeros((len(new), effects.shape[1]))
+        parts = []
+        for setting in self.settings:
+            count = int(setting.parameter)
+            nearest = nearest_of_classes(distances, self.targets, count, setting.log)
+            parts.append(SplitScore(nearest, effects, base))
+        return parts
+
+
+def default_families(classify: bool = True, n_items: int = 0) -> tuple[StackFamily, ...]:
+    """The families that compete for this many items, in the order of the settings."""
+    is_logistic = classify and n_items <= GRIDS.logistic_items
+    families: list[StackFamily] = [Spectral()]
+    if is_logistic:
+        families.append(LogisticSimilarities())
+    families += [Neighbors(), DistanceFeatures()]
+    if is_logistic:
+        families.append(LogisticDistances())
+    families += [Gaussians(), Profiles()]
+    if classify:
+        families.append(ClassDistances())
+    return tuple(families)
+
+
+def all_settings(families: Sequence[StackFamily]) -> tuple[Setting, ...]:
+    """The settings of families, in the order of their scores."""
+    return tuple(setting for family in families for setting in family.settings)
+
+
+def keep_settings(
+    families: Sequence[StackFamily], settings: Sequence[Setting]
+) -> tuple[StackFamily, ...]:
+    """The families that have some of these settings, with these only."""
+    kept = [family.keep(settings) for family in families]
+    return tuple(family for family in kept if family.settings)
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """Fitted families, in the order of the scores."""
+
+    families: tuple[StackFamily, ...]
+    diagonal: NDArray  # (n,), own similarities of the items that new ones are compared with
+    n_outputs: int
+    row_bytes: float  # work space for a new row
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """All settings."""
+        return all_settings(self.families)
+
+    def scores(self, new: Comparisons) -> NDArray:
+        """Scores (n_settings, m, q) of new rows; 0 from families that need own similarities which are not known."""
+        scores = np.zeros((len(self.settings), len(new), self.n_outputs))
+        for rows in row_blocks(len(new), self.row_bytes):
+            part = new.take(rows)
+            start = 0
+            for family in self.families:
+                stop = start + len(family.settings)
+                if part.has_distances or not family.needs_diagonal:
+                    scores[start:stop, rows] = family.scores(part)
+                start = stop
+        return scores
+
+    def split(self, known: Any, new: Comparisons) -> list[SplitScore | None]:
+        """The scores of every setting split among training items; None if it has no say without own similarities.
+
+        `known` is what the members were fitted on, or where landmarks and points lie among the training items.
+        """
+        parts: list[SplitScore | None] = []
+        for family in self.families:
+            if new.has_distances or not family.needs_diagonal:
+                parts += family.split(known, new)
+            else:
+                parts += [None] * len(family.settings)
+        return parts
+
+
+def fit_members(
+    train: Comparisons, targets: NDArray, families: Sequence[StackFamily], weight: NDArray
+) -> Members:
+    """Fit families on the comparisons of training items with each other.
+
+    One ``eigh`` for the spectral families, a Cholesky factorization per penalty and width for others, and two products
+    with the targets per step for the logistic ones.
+    """
+    fitted = tuple(family.fit(train, targets, weight) for family in families)
+    row_bytes = 56.0 * train.similarities.shape[1]
+    return Members(fitted, train.column_diagonal, targets.shape[1], row_bytes)
