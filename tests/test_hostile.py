@@ -30,6 +30,23 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 12)).round(3)
 
 
+def _rows(pattern):
+    return "\n".join(pattern.format(i=i, j=(i * 5) % 12, x=X[i, 0], y=i % 2) for i in range(12))
+
+
+TEXTS = {
+    ".json": "[" + _rows('{{"a": {x}, "b": "w{j}", "y": {y}}}').replace("\n", ",") + "]",
+    ".arff": "@relation t\n@attribute a real\n@attribute y {0,1}\n@data\n" + _rows("{x},{y}"),
+    ".ts": "@problemName t\n@classLabel true 0 1\n@data\n" + _rows("{x},{j},{i}:{y}"),
+    ".smi": _rows("CC(=O)N{j}C m{i} {y}"),
+    ".m8": _rows("p{i}\tp{j}\t90.0\t9\t1\t0\t1\t9\t1\t9\t1e-5\t{j}.5"),
+    ".graphml": '<graphml><key id="d" attr.name="y"/><graph edgedefault="directed">'
+    + _rows('<node id="{i}"><data key="d">{y}</data></node><edge source="{i}" target="{j}"/>')
+    + "</graph></graphml>",
+    ".dist": "      a   b   c\nb 1.5\nc 2.5 3.5\nd 1.0 2.0 4.0\n",
+}
+
+
 def written(suffix):
     """The bytes of a good file."""
     buffer = io.BytesIO()
@@ -43,6 +60,8 @@ def written(suffix):
                 "a,b,y\n" + "\n".join(f'{a},"{b}",{i % 2}' for i, (a, b) in enumerate(X[:, :2]))
             ).encode()
         )
+    elif suffix in TEXTS:
+        buffer.write(TEXTS[suffix].encode())
     elif suffix == ".mat":
         from scipy.io import savemat
 
@@ -93,7 +112,7 @@ FUZZ = settings(
 
 
 @pytest.mark.parametrize(
-    "suffix", [".npy", ".npz", ".csv", ".mat", ".parquet", ".feather", ".xlsx"]
+    "suffix", [".npy", ".npz", ".csv", ".mat", ".parquet", ".feather", ".xlsx", *TEXTS]
 )
 def test_mutated_data(tmp_path, suffix):
     if suffix in (".parquet", ".feather", ".xlsx"):

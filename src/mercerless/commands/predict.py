@@ -369,8 +369,8 @@ def table_rows(table: CellTable, description: dict) -> Any:
     roles = description["roles"]
     is_unnamed = not table.named and all(name.startswith("column ") for name in roles)
     if is_unnamed and table.frame.shape[1] == len(roles):  # labels may have come first
-        names = dict(zip(table.frame.columns, roles))
-        table = replace(table, frame=table.frame.rename(columns=names), source=None)
+        in_order = dict(zip(table.frame.columns, roles))
+        table = replace(table, frame=table.frame.rename(columns=in_order), source=None)
     gone = next((name for name in roles if not table.has(name)), None)
     if gone is not None:
         names = ", ".join(map(str, table.frame.columns))

@@ -4,7 +4,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -246,20 +247,26 @@ def _arff_frame(rows: list[str], attributes: list[tuple[str, str]], what: str) -
     names = [name.strip("'\"") for name, _ in attributes]
     quote = "'" if any("'" in row for row in rows) else '"'
     try:
-        frame = pd.read_csv(
-            io.StringIO("\n".join(rows)),
-            names=range(len(names)),
-            index_col=False,
-            quotechar=quote,
-            escapechar="\\",
-            skipinitialspace=True,
-            dtype=str,
-            keep_default_na=False,
-            na_values=["?"],
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            frame = pd.read_csv(
+                io.StringIO("\n".join(rows)),
+                names=range(len(names)),
+                index_col=False,
+                quotechar=quote,
+                escapechar="\\",
+                skipinitialspace=True,
+                dtype=str,
+                keep_default_na=False,
+                na_values=["?"],
+            )
         for place, (_, kind) in enumerate(attributes):
             if kind.lower().startswith(("numeric", "real", "integer")):
                 frame[place] = pd.to_numeric(frame[place])
+    except pd.errors.ParserWarning:
+        raise ValueError(
+            f"{what} is not a readable ARFF file: rows have more than {len(names)} cells."
+        ) from None
     except (ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{what} is not a readable ARFF file: {reason}") from None
@@ -453,9 +460,10 @@ def parse_graphml(text: str, path: Path) -> Pairs:
         raise ValueError(f"{what} is not readable XML: {error}.") from None
     for element in root.iter():
         element.tag = str(element.tag).rpartition("}")[2]
-    keys = {
-        key.get("id", ""): key.get("attr.name") or key.get("id", "") for key in root.iter("key")
-    }
+    keys = {}
+    for key in root.iter("key"):
+        name = key.get("id", "")
+        keys[name] = key.get("attr.name", name)
     graph = root.find("graph")
     if graph is None:
         raise ValueError(f"{what} has no graph.")
@@ -498,7 +506,7 @@ def _weight_name(edges: list[tuple[str, str, dict[str, str]]]) -> str | None:
     return next((name for name in usual if name in names), None)
 
 
-PARSERS = {
+PARSERS: dict[str, Callable[[str, Path], CellTable | Items | Pairs]] = {
     "fasta": parse_fasta,
     "smi": parse_smiles,
     "json": parse_json,

@@ -1,8 +1,10 @@
 """Infer what a file holds and make it a learning problem; every guess is recorded and can be overridden."""
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,11 +174,15 @@ class _Source:
         return self._from_table(content)
 
     def label_file(self, name: str, known: Iterable[str]) -> str:
-        if not Path(name).exists():
-            raise ValueError(
-                f"{name!r} is neither a file nor in {self.what}, which has {listed(known)}."
-            )
-        return name
+        if Path(name).exists():
+            return name
+        known = list(known)
+        similar = get_close_matches(name.lower(), map(str.lower, known), n=1)
+        remedy = f"which has {listed(known)}" if known else "so check the path"
+        for candidate in known:
+            if candidate.lower() in similar:
+                remedy = f"which has {candidate!r}: say --labels {shlex.quote(candidate)}"
+        raise ValueError(f"{name!r} is neither a file nor in {self.what}, {remedy}.")
 
     def no_labels(self, names: Iterable[str] = ()) -> ValueError:
         remedy = "give them with --labels FILE, one per item"
@@ -537,7 +543,7 @@ class _Source:
         if len(texts) > 1:
             raise ValueError(
                 f"{self.what} has several columns of text, {listed(texts)}; leave out all but the "
-                f"one to compare, such as with --drop {texts[-1]}."
+                f"one to compare, such as with --drop {shlex.quote(texts[-1])}."
             )
         return texts[0]
 

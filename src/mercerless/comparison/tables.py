@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -168,7 +169,7 @@ def _check_cells(name: str, column: "Series", path: Path) -> None:
     kind = "list" if is_list else type(nested).__name__
     raise ValueError(
         f"{name_of(path)}: column {name!r} has cells of type {kind}; there must be one number or "
-        f"word in a cell, so leave it out with --drop {name}."
+        f"word in a cell, so leave it out with --drop {shlex.quote(name)}."
     )
 
 
