@@ -86,7 +86,11 @@ def _facts(problem: Problem) -> Iterator[tuple[str, Any]]:
         yield "symmetric", f"no, by up to {amount:.2g} of the largest entry" if amount else "yes"
     yield "copies", _copies(problem)
     if problem.groups is not None:
-        named = [guess.value for guess in problem.guesses if guess.what == "groups"]
+        named = [
+            guess.value.removeprefix("column ").strip("'")
+            for guess in problem.guesses
+            if guess.what == "groups"
+        ]
         count = f"{len(np.unique(problem.groups)):,}"
         yield "groups", ", ".join([*named, count]) + ", never split between training and test"
     if problem.y_test is not None:
