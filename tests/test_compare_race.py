@@ -33,8 +33,8 @@ from mercerless.comparison.scoring import (
     outer_folds,
     point_scores,
     score,
+    scores_of_predictions,
     take_part,
-    told_scores,
 )
 from mercerless.comparison.statistics import Differences, compare_splits
 from mercerless.comparison.words import duration, format_difference, format_score, is_share
@@ -140,9 +140,9 @@ def test_scores_of_told_predictions_are_those_of_the_estimator():
     model = GaussianNB().fit(X, CLASSES)
     numbered = np.searchsorted(["a", "b", "c"], model.predict(X))
     target = np.searchsorted(["a", "b", "c"], CLASSES)
-    told = told_scores(problem, target, numbered, "f1_macro")
-    assert told["f1_macro"] == pytest.approx(get_scorer("f1_macro")(model, X, CLASSES))
-    assert told_scores(problem, target, numbered, "neg_log_loss") is None
+    scores = scores_of_predictions(problem, target, numbered, "f1_macro")
+    assert scores["f1_macro"] == pytest.approx(get_scorer("f1_macro")(model, X, CLASSES))
+    assert scores_of_predictions(problem, target, numbered, "neg_log_loss") is None
 
 
 def test_records_hold_what_the_estimator_predicts(found):

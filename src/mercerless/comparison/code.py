@@ -65,7 +65,7 @@ def describe(estimator: BaseEstimator) -> str:
 
 def imports_for(body: str, estimator: BaseEstimator) -> str:
     """Return the import lines that `body` and the constructor call need."""
-    wanted = {
+    imports = {
         (public_module(type(inner)), type(inner).__name__) for inner in nested_estimators(estimator)
     }
     helpers = {
@@ -75,9 +75,11 @@ def imports_for(body: str, estimator: BaseEstimator) -> str:
         "symmetrize(": "mercerless.spectra",
         "fill_gaps(": "mercerless.comparison.gaps",
     }
-    wanted |= {(module, call.rstrip("(")) for call, module in helpers.items() if call in body}
+    imports |= {(module, call.rstrip("(")) for call, module in helpers.items() if call in body}
     lines = ["import mercerless"] if "mercerless." in body else []
-    return "\n".join([*lines, *(f"from {module} import {name}" for module, name in sorted(wanted))])
+    return "\n".join(
+        [*lines, *(f"from {module} import {name}" for module, name in sorted(imports))]
+    )
 
 
 def nested_estimators(value: object) -> Iterator[BaseEstimator]:

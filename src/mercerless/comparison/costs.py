@@ -5,7 +5,7 @@ import time
 import numpy as np
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 
-from mercerless.comparison.learners import SEARCH_ITEMS, Learner, Terms
+from mercerless.comparison.learners import FOR_MANY, Learner, Terms
 from mercerless.comparison.records import Level, Record
 from mercerless.comparison.scoring import N_FOLDS
 
@@ -114,7 +114,7 @@ class Costs:
             return 1.0
         n_settings = len(ParameterGrid(search.param_grid))
         if terms.is_large:
-            share = min(1.0, SEARCH_ITEMS / n_items)
+            share = min(1.0, FOR_MANY.search_items / n_items)
             return 1.0 + n_settings * share ** self._growth(learner)
         return 1.0 + n_settings * N_FOLDS * (1 - 1 / N_FOLDS)
 

@@ -62,16 +62,22 @@ from mercerless.table.estimators import TableClassifier, TableRegressor
 STEPS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
-#: Above this many training items (half as many of a matrix, which is decomposed again and again) learners have their
-#: forms for many, and searches run on one part of the items.
-LARGE = 2000
-#: Landmarks, and items in a part, of the learners' forms for many items.
-LANDMARKS = 500
-PART_ITEMS = 1000
-#: Items that such a search trains on; twice as many test it.
-SEARCH_ITEMS = 1500
-#: The spectrum is that of at most this many items: it is computed before anything is run.
-MAX_SPECTRUM = 1500
+@dataclass(frozen=True)
+class ForMany:
+    """From how many items on learners have their forms for many, and what these work on."""
+
+    large: int = (
+        2000  # more training items are many; half as many of a matrix, which is decomposed often
+    )
+    landmarks: int = 500
+    part_items: int = 1000  # items of one part of a learner that works on parts
+    search_items: int = 1500  # items that a search trains on; twice as many test it
+    spectrum: int = (
+        1500  # the spectrum, which is computed before anything is run, is that of at most so many
+    )
+
+
+FOR_MANY = ForMany()
 
 
 class MatrixSpectrum(NamedTuple):
@@ -83,10 +89,12 @@ class MatrixSpectrum(NamedTuple):
 
 
 def spectrum_of(problem: Problem, random_state: int = 0) -> MatrixSpectrum:
-    """Decompose the similarities of at most `MAX_SPECTRUM` items."""
+    """Decompose the similarities of at most `FOR_MANY.spectrum` items."""
     K = problem.similarities
-    if len(K) > MAX_SPECTRUM:
-        kept = np.sort(check_random_state(random_state).choice(len(K), MAX_SPECTRUM, replace=False))
+    if len(K) > FOR_MANY.spectrum:
+        kept = np.sort(
+            check_random_state(random_state).choice(len(K), FOR_MANY.spectrum, replace=False)
+        )
         K = K[np.ix_(kept, kept)]
     values = np.linalg.eigvalsh(K)
     return MatrixSpectrum(values, indefiniteness(K, values), len(K))
@@ -115,14 +123,15 @@ class Terms:
     def is_large(self) -> bool:
         """Whether learners have their forms for many items: of large data also where few of its items train."""
         return max(self.n_items, 0.8 * len(self.problem.y)) > (
-            LARGE // 2 if self.problem.is_matrix else LARGE
+            FOR_MANY.large // 2 if self.problem.is_matrix else FOR_MANY.large
         )
 
     @property
     def landmarks(self) -> dict[str, Any]:
         """The parameters of an estimator that works on landmarks where there are very many items, and its seed."""
-        few = max(self.n_items, 0.8 * len(self.problem.y)) > LARGE
-        return {"landmarks": self.n_landmarks if few else "auto", "random_state": self.random_state}
+        are_very_many = max(self.n_items, 0.8 * len(self.problem.y)) > FOR_MANY.large
+        landmarks = self.n_landmarks if are_very_many else "auto"
+        return {"landmarks": landmarks, "random_state": self.random_state}
 
     @property
     def is_indefinite(self) -> bool:
@@ -155,12 +164,12 @@ class Terms:
     @property
     def n_landmarks(self) -> int:
         """How many landmarks stand for many items: fewer where only a part of them trains."""
-        return min(LANDMARKS, max(100, self.n_items // 4))
+        return min(FOR_MANY.landmarks, max(100, self.n_items // 4))
 
     @property
     def n_parts(self) -> int:
         """How many parts of a thousand items the training items make."""
-        return -(-self.n_items // PART_ITEMS)
+        return -(-self.n_items // FOR_MANY.part_items)
 
     def choose(self, classifier: Any, regressor: Any) -> Any:
         """Return the one for the task."""
@@ -173,17 +182,17 @@ class Terms:
         """
         if isinstance(estimator, Pipeline):
             grid = {f"{estimator.steps[-1][0]}__{name}": values for name, values in grid.items()}
-        train = min(SEARCH_ITEMS, self.n_items // 2)
+        train = min(FOR_MANY.search_items, self.n_items // 2)
         return GridSearchCV(
             estimator, grid, scoring=self.scoring, cv=self.hold_out(train) if self.is_large else 5
         )
 
     def hold_out(self, train: int) -> BaseShuffleSplit:
-        """A random part to train on and another, of at most ``2 * SEARCH_ITEMS``, to test on.
+        """A random part to train on and another, of at most ``2 * FOR_MANY.search_items``, to test on.
 
         A splitter of scikit-learn and not `selection.folds`, for it stands in the code that the report prints to copy.
         """
-        test = min(self.n_items - train, 2 * SEARCH_ITEMS)
+        test = min(self.n_items - train, 2 * FOR_MANY.search_items)
         splitter = self.choose(StratifiedShuffleSplit, ShuffleSplit)
         return splitter(1, train_size=train, test_size=test, random_state=self.random_state)
 
@@ -448,12 +457,11 @@ def _directed_stack(terms: Terms) -> BaseEstimator:
 
 def _learned_kernel(terms: Terms) -> Pipeline:
     """A learned kernel; for many items learned from a thousand, chosen on two folds."""
-    few: dict[str, Any] = (
-        {"max_samples": PART_ITEMS, "n_components": 300, "cv": 2} if terms.is_large else {}
-    )
-    return _scaled(
-        terms.choose(HyperClassifier, HyperRegressor)(random_state=terms.random_state, **few)
-    )
+    settings: dict[str, Any] = {}
+    if terms.is_large:
+        settings = {"max_samples": FOR_MANY.part_items, "n_components": 300, "cv": 2}
+    machine = terms.choose(HyperClassifier, HyperRegressor)
+    return _scaled(machine(random_state=terms.random_state, **settings))
 
 
 def _indefinite_ridge(terms: Terms) -> GridSearchCV:
@@ -737,7 +745,7 @@ def _your_learner(
 ) -> Learner:
     if name in possible:
         raise ValueError(f"There is a learner {name!r} already; give your estimator another name.")
-    return own_learner(problem, name, estimator)
+    return make_your_learner(problem, name, estimator)
 
 
 def _limit(item: str, marks: list[str]) -> Level:
@@ -764,7 +772,7 @@ def _part(item: str, text: str) -> float:
     return part
 
 
-def own_learner(problem: Problem, name: str, estimator: BaseEstimator) -> Learner:
+def make_your_learner(problem: Problem, name: str, estimator: BaseEstimator) -> Learner:
     """An estimator that the user brought; it takes the data as given, LAB also the words and gaps of a table."""
     if not (
         hasattr(estimator, "fit")

@@ -731,22 +731,22 @@ class Comparison:
     def python_command(self) -> str:
         """The call that repeats this comparison exactly."""
         yours = {learner.name: learner for learner in self.learners if learner.family == "yours"}
-        wanted = []
+        listed_learners = []
         unsaid = []
         for text in self.specification:
             name = text.partition("@")[0]
             if name not in yours:
-                wanted.append(repr(text))
+                listed_learners.append(repr(text))
                 continue
             estimator = describe(self.learner(name).make(self.terms))
             if "<" in estimator:  # a function or an object that no code makes
                 unsaid.append(f"  # {name.replace(' ', '_')}: {estimator}")
                 estimator = name.replace(" ", "_")
-            wanted.append(f"({text!r}, {estimator})")
+            listed_learners.append(f"({text!r}, {estimator})")
         return (
             f"mercerless.compare(X, y, kind={self.problem.kind!r}, task={self.problem.task!r}, "
             f"metric={self.metric!r}, "
-            f"learners=[{', '.join(wanted)}], repeats={max(1, self.n_repeats)}, "
+            f"learners=[{', '.join(listed_learners)}], repeats={max(1, self.n_repeats)}, "
             f"random_state={self.random_state})" + "".join(unsaid)
         )
 

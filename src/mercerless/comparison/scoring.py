@@ -198,8 +198,8 @@ def point_scores(is_classification: bool, y_test: NDArray, predicted: NDArray) -
     return {name: float(value) for name, value in scores.items()}
 
 
-class _Told(ClassifierMixin, BaseEstimator):
-    """A classifier that is told its predictions in place of data, for scorers."""
+class _GivenClasses(ClassifierMixin, BaseEstimator):
+    """A classifier that predicts what it is given, for scorers."""
 
     def __init__(self, classes: NDArray):
         self.classes_ = classes
@@ -208,27 +208,28 @@ class _Told(ClassifierMixin, BaseEstimator):
         return X
 
 
-class _ToldNumbers(RegressorMixin, BaseEstimator):
-    """A regressor that is told its predictions in place of data, for scorers."""
+class _GivenNumbers(RegressorMixin, BaseEstimator):
+    """A regressor that predicts what it is given, for scorers."""
 
     def predict(self, X: NDArray) -> NDArray:
         return X
 
 
-def told_scores(
+def scores_of_predictions(
     problem: Problem, target: NDArray, predicted: NDArray, metric: str
 ) -> dict[str, float] | None:
-    """Return the scores of predictions without their estimator; None where `metric` needs more than predictions."""
+    """Return the scores of predictions without their estimator; None if `metric` needs more than predictions."""
     scores = point_scores(problem.is_classification, target, predicted)
     if metric in scores:
         return scores
-    told = _Told(np.unique(problem.y)) if problem.is_classification else _ToldNumbers()
-    labels = np.unique(problem.y) if problem.is_classification else None
-    if labels is not None:
+    estimator: BaseEstimator = _GivenNumbers()
+    if problem.is_classification:
+        labels = np.unique(problem.y)
+        estimator = _GivenClasses(labels)
         target = labels[target]
         predicted = labels[predicted]
     try:
-        return {**scores, metric: float(get_scorer(metric)(told, predicted, target))}
+        return {**scores, metric: float(get_scorer(metric)(estimator, predicted, target))}
     except (AttributeError, ValueError):  # it ranks, or needs probabilities
         return None
 

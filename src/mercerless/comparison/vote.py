@@ -15,7 +15,7 @@ from sklearn.ensemble import VotingClassifier, VotingRegressor
 from mercerless.comparison.learners import Learner, Terms
 from mercerless.comparison.problem import Problem
 from mercerless.comparison.records import Record
-from mercerless.comparison.scoring import told_scores
+from mercerless.comparison.scoring import scores_of_predictions
 
 VOTE = "vote"
 N_MEMBERS = 3
@@ -60,7 +60,7 @@ def vote_record(problem: Problem, metric: str, members: list[Record]) -> Record 
     predicted = joint_vote(
         np.array([member.predicted for member in members]), problem.is_classification
     )
-    scores = told_scores(problem, first.target, predicted, metric)
+    scores = scores_of_predictions(problem, first.target, predicted, metric)
     if scores is None:
         return None
     return Record(
