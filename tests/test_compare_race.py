@@ -299,12 +299,17 @@ def test_a_part_of_the_training_items_takes_its_own_columns_of_the_test_rows():
         (np.arange(60) % 2, np.array([0, 1.9])),
         (np.arange(60) % 2 == 0, np.array([3, 0])),
         (np.arange(60) % 2, np.array(["0", "one"])),
-        (NUMBERS[:60], np.array([0.5, np.nan])),
     ],
 )
 def test_labels_of_a_test_set_are_never_changed_silently(y, y_test):
     with pytest.raises(ValueError, match=r"class|type|NaN"):
         make_problem(X[:60], y, X_test=X[60:62], y_test=y_test)
+
+
+def test_items_of_a_test_set_without_a_label_are_left_out():
+    problem = make_problem(X[:60], NUMBERS[:60], X_test=X[60:62], y_test=np.array([np.nan, 0.5]))
+    np.testing.assert_array_equal(problem.y_test, [0.5])
+    np.testing.assert_array_equal(problem.X_test, X[61:62])
 
 
 # -------------------------------------------------------------------------------------------------------- records
