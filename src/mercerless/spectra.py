@@ -78,7 +78,7 @@ def decompose(K: ArrayLike, rtol: float = 1e-12) -> Spectrum:
     Parameters
     ----------
     K : array-like of shape (n, n)
-        The matrix; asymmetry beyond rounding is refused. Computed in float64.
+        The matrix; asymmetry beyond rounding raises an error. Computed in float64.
     rtol : float, default=1e-12
         Eigenvalues with ``|s| <= rtol * max|s|`` are dropped, and never inverted.
 
@@ -112,11 +112,11 @@ class Indefiniteness(NamedTuple):
     balance : float
         ``min(negative_mass, 1 - negative_mass)``: near 0 also for a matrix that only has the wrong sign.
     n_positive, n_negative, n_zero : int
-        The inertia; zero is what cannot be told from rounding (see ``noise``).
+        The inertia; eigenvalues within rounding error count as zero (see ``noise``).
     smallest, largest : float
         The extreme eigenvalues.
     noise : float
-        The size of eigenvalue that rounding of the entries can make out of nothing.
+        The size of an eigenvalue that rounding of the entries alone can cause.
     is_psd : bool
         Whether no eigenvalue is negative beyond the noise.
 
@@ -145,10 +145,10 @@ def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefi
     Parameters
     ----------
     K : array-like of shape (n, n) or (n,)
-        The symmetric matrix, or its eigenvalues. A matrix also tells how its entries were rounded (float32, or a
-        text file with a few decimals), and eigenvalues below what that rounding can cause count as zero.
+        The symmetric matrix, or its eigenvalues. The rounding of the entries (float32, or a text file with a few
+        decimals) is detected from the matrix, and eigenvalues that this rounding can cause count as zero.
     eigenvalues : array-like of shape (n,) or None, default=None
-        The matrix's eigenvalues where they are known already; saves computing them.
+        The eigenvalues of the matrix if they are already known; saves computing them.
 
     Returns
     -------
@@ -451,7 +451,7 @@ def _are_distances(K: NDArray) -> bool:
 
 
 def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "kind") -> str:
-    """The kind of a matrix, given or found by `matrix_kind`; one sentence where it is not told or not true."""
+    """The kind of a matrix, given or detected by `matrix_kind`; raises if it cannot be detected or is contradicted."""
     check_option(option, kind, ("auto", *KINDS))
     check_size(K, name)
     if kind == "auto":
@@ -466,13 +466,12 @@ def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "k
         if K.min() < -_CLOSE * abs(float(K.mean())):
             raise ValueError(
                 f"{name} holds distances, but the smallest is {K.min():.3g}; they must not be "
-                "negative. Pass "
-                f"{option}='dissimilarity' if these are small for like items all the same."
+                f"negative. Pass {option}='dissimilarity' if small values still mean similar items."
             )
         raise ValueError(
             f"{name} holds distances, but the diagonal is not 0; set it to 0, or pass "
-            f"{option}='dissimilarity' if it "
-            f"is meant, or {option}='similarity' if these are similarities."
+            f"{option}='dissimilarity' if it is intended, or {option}='similarity' if these are "
+            "similarities."
         )
     return kind
 
@@ -489,7 +488,7 @@ def square_similarities(matrix: NDArray, kind: str) -> NDArray:
     """Similarities of a symmetric matrix of this kind."""
     K = as_similarities(matrix, kind)
     if kind == "distance":
-        np.fill_diagonal(K, 0.0)  # what is left on it is rounding
+        np.fill_diagonal(K, 0.0)  # removes rounding errors
     return K
 
 
@@ -512,11 +511,11 @@ def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean"
     Parameters
     ----------
     K : array-like of shape (n, m)
-        Similarities from the row's item to the column's; square when ``reverse`` is None.
+        Similarities from the row's item to the column's; square if ``reverse`` is None.
     reverse : array-like of shape (m, n) or None, default=None
         Similarities in the other direction: for new items, ``K`` is new to training and ``reverse`` training to new.
     how : {"mean", "min", "max"}, default="mean"
-        What to make of the two directions.
+        How the two directions are combined.
 
     Returns
     -------
@@ -531,18 +530,21 @@ def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean"
            [0.25, 1.  ]])
     """
     check_option("how", how, _SYMMETRIZERS)
-    K = check_square(K) if reverse is None else check_real(K, "K")
-    other = K.T if reverse is None else check_real(reverse, "reverse").T
+    if reverse is None:
+        K = check_square(K)
+        other = K.T
+    else:
+        K = check_real(K, "K")
+        other = check_real(reverse, "reverse").T
     if other.shape != K.shape:
         raise ValueError(
-            f"reverse has shape {other.shape[::-1]} but K.T has shape {K.shape[::-1]}; they must "
-            "agree."
+            f"reverse has shape {other.shape[::-1]} but K.T has shape {K.shape[::-1]}; they must agree."
         )
     return _SYMMETRIZERS[how](K, other)
 
 
 class _PairwiseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """What the transformers of precomputed matrices share: what they take and give, the tags and the checks."""
+    """Base of the transformers of precomputed matrices: input and output, tags and checks."""
 
     @abstractmethod
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -796,10 +798,14 @@ class DissimilarityKernel(_PairwiseTransformer):
         check_number("gamma", self.gamma, none=True)
         powers = self._powers(self._check_train(X))
         self.column_means_ = powers.mean(axis=0)
-        median = np.median(powers[~np.eye(len(powers), dtype=bool)]) if len(powers) > 1 else 1.0
-        self.gamma_ = float(
-            self.gamma if self.gamma is not None else 1 / median if median > 0 else 1.0
-        )
+        median = 1.0
+        if len(powers) > 1:
+            median = np.median(powers[~np.eye(len(powers), dtype=bool)])
+        self.gamma_ = 1.0
+        if self.gamma is not None:
+            self.gamma_ = float(self.gamma)
+        elif median > 0:
+            self.gamma_ = float(1 / median)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray:

@@ -325,8 +325,8 @@ BUGS = [
     ),
     Bug(
         "spectra-symmetrize-reverse",
-        'other = K.T if reverse is None else check_real(reverse, "reverse").T',
-        'other = K.T if reverse is None else check_real(reverse, "reverse")',
+        'other = check_real(reverse, "reverse").T',
+        'other = check_real(reverse, "reverse")',
         f"{SPECTRA} -k symmetrize",
     ),
     Bug(

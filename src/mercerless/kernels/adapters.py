@@ -295,13 +295,17 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
         if kernel == "precomputed":
             return Precomputed()
         if kernel == "gaussian":
-            variance = 1.0 if X is None else float(np.var(X, dtype=np.float64))
-            n_features = 1 if X is None else X.shape[1]
-            return Gaussian(
-                length_scale=np.sqrt(n_features * variance / 2) if variance > 0 else 1.0
-            )
+            variance = 1.0
+            n_features = 1
+            if X is not None:
+                variance = float(np.var(X, dtype=np.float64))
+                n_features = X.shape[1]
+            length_scale = np.sqrt(n_features * variance / 2) if variance > 0 else 1.0
+            return Gaussian(length_scale=length_scale)
         if kernel in PAIRWISE_KERNEL_FUNCTIONS:
-            return Metric(kernel) if X is None else _same_function(kernel, X.shape[1])
+            if X is None:
+                return Metric(kernel)
+            return _same_function(kernel, X.shape[1])
         if kernel in STRING_SIMILARITIES:
             return Strings(kernel)
         names = ", ".join(
@@ -316,7 +320,9 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
             f"kernel={kernel.__name__} is a class; pass an instance, {kernel.__name__}()."
         )
     if callable(kernel):
-        return PairFunction(kernel) if X is None else recognize(kernel, X)
+        if X is None:
+            return PairFunction(kernel)
+        return recognize(kernel, X)
     if _are_matrices(kernel):
         raise TypeError(
             "kernel holds matrices, which are data: pass kernel='precomputed' and the matrix as X, "

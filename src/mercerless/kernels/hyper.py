@@ -275,7 +275,7 @@ class WishartHyper(HyperKernel):
         One scale, one per feature (``D = diag(length_scale**2)``), or the positive definite matrix D itself.
     degrees : float, default=4
         The degrees of freedom b. ``degrees + 3`` must be a positive integer or larger than ``n_features - 1``;
-        otherwise the hyper-kernel is not positive semi-definite and is refused.
+        otherwise the hyper-kernel is not positive semi-definite, which raises an error.
 
     See Also
     --------
@@ -524,12 +524,12 @@ def _scaled_distances(X: NDArray, Y: NDArray | None, length_scale: ArrayLike) ->
 
     Only differences matter: a common origin near the data keeps the digits of |x|^2 + |y|^2 - 2 x.y.
     """
-    origin = X.mean(axis=0) if Y is None else Y.mean(axis=0)
-    return euclidean_distances(
-        (X - origin) / length_scale,
-        None if Y is None else (Y - origin) / length_scale,
-        squared=True,
-    )
+    if Y is None:
+        return euclidean_distances((X - X.mean(axis=0)) / length_scale, squared=True)
+    origin = Y.mean(axis=0)
+    left = (X - origin) / length_scale
+    right = (Y - origin) / length_scale
+    return euclidean_distances(left, right, squared=True)
 
 
 def _square(A: NDArray) -> NDArray:

@@ -225,7 +225,9 @@ class TensorExpansion(_LearnedKernel):
         ids = [
             np.array([table.setdefault(key, len(table)) for key in _keys(rows)]) for rows in (X, Y)
         ]
-        known = None if self.items is None else [self._lookup(self.items, rows) for rows in (X, Y)]
+        known = None
+        if self.items is not None:
+            known = [self._lookup(self.items, rows) for rows in (X, Y)]
         return self._coordinates(Y), ids, known
 
     def _evaluate(self, X, Y, out, prepared, rows):

@@ -50,7 +50,8 @@ class _Local(Kernel):
         A known ``K = k(X, Y)`` is not evaluated again.
         """
         X, Y, widths = self._check_arguments(X, Y)
-        K = self(X, Y) if K is None else K
+        if K is None:
+            K = self(X, Y)
         G = check_real(G, "G")
         if G.shape != (len(X), len(Y)) or K.shape != G.shape:
             raise ValueError(
