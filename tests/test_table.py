@@ -1,6 +1,7 @@
 """Tables as they are in LAB: missing values, words, dates, and what is decided about bad input."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from mercerless import TableClassifier, TableRegressor, persistence
 from mercerless.core.scaling import robust_scaling, standard_scaling
 from mercerless.datasets import make_lab_function
 from mercerless.lab.model import Expansion, Rows, with_coefficients
+from mercerless.table import plan
 from mercerless.table.encoding import (
     Category,
     encode_table,
@@ -412,9 +414,11 @@ def test_the_slow_form_is_left_out_where_there_is_much_work(monkeypatch):
     X, y = make_lab_function(100, function="f1", noise=0.01, random_state=0)
     settings = {"members": ["local"], "max_iter": 3, "random_state": 0}
     assert set(TableRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian", "laplace"}
-    monkeypatch.setattr("mercerless.table.plan._LAPLACE_WORK", 25 * X.size - 1)
+    limit = replace(plan.LIMITS, laplace_work=25 * X.size - 1)
+    monkeypatch.setattr(plan, "LIMITS", limit)
     assert set(TableRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian"}
-    monkeypatch.setattr("mercerless.table.plan._LAPLACE_WORK", 25 * X.size)
+    limit = replace(plan.LIMITS, laplace_work=25 * X.size)
+    monkeypatch.setattr(plan, "LIMITS", limit)
     assert set(TableRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian", "laplace"}
 
 

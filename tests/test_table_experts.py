@@ -1,5 +1,7 @@
 """Experts on parts: kernel machines on clusters of many rows and their neighbors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -27,10 +29,8 @@ def waves(n, d=3, seed=0):
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    monkeypatch.setattr(lab_experts, "_FEWEST_ROWS", 300)
-    monkeypatch.setattr(lab_experts, "_PART_ROWS", 100)
-    monkeypatch.setattr(lab_experts, "_NEIGHBORS", 50)
-    monkeypatch.setattr(lab_experts, "_AROUND", 80)
+    small = replace(lab_experts.LIMITS, fewest_rows=300, part_rows=100, neighbors=50, around=80)
+    monkeypatch.setattr(lab_experts, "LIMITS", small)
 
 
 def test_leave_one_out_errors_are_those_of_fits_without_each_row():
@@ -116,8 +116,8 @@ def test_few_rows_have_no_experts():
 
 @pytest.mark.slow
 def test_experts_win_a_board_of_many_squares_and_survive_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(lab_plan, "_WIDE_CENTERS", 500)
-    monkeypatch.setattr(lab_experts, "_CENTERS", 500)
+    monkeypatch.setattr(lab_plan, "LIMITS", replace(lab_plan.LIMITS, wide_centers=500))
+    monkeypatch.setattr(lab_experts, "LIMITS", replace(lab_experts.LIMITS, centers=500))
     random = np.random.RandomState(0)
     X = random.uniform(0, 12, (7500, 2))
     y = np.where(np.floor(X).sum(axis=1) % 2 == 0, "black", "white")

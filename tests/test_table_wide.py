@@ -1,6 +1,7 @@
 """Wide machines and trees beside the local forms of LAB: oracles, slopes, weights, whole fits."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -226,9 +227,10 @@ def test_larger_trees_compete_where_many_rows_ask_for_more_iterations(monkeypatc
     X = RNG.uniform(size=(3000, 2))
     Y = np.sign(np.sin(25 * X[:, :1]) * np.sin(25 * X[:, 1:]))  # a board of many fields
     rows, folds = Rows(X, Y), [(np.arange(2500), np.arange(2500, 3000))]
-    monkeypatch.setattr(tree_members, "_BOOSTING_WORK", 60 * 3000)
+    limits = replace(tree_members.LIMITS, work=60 * 3000)
+    monkeypatch.setattr(tree_members, "LIMITS", limits)
     small = tree_candidate(rows, folds, None, seed=0)
-    monkeypatch.setattr(tree_members, "_MANY_ROWS", 2500)
+    monkeypatch.setattr(tree_members, "LIMITS", replace(limits, many_rows=2500))
     large = tree_candidate(rows, folds, None, seed=0)
     leaves = [each.refit().models[0].max_leaf_nodes for each in (small, large)]
     assert leaves == [31, 127]

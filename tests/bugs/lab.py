@@ -177,8 +177,8 @@ BUGS = [
     ),
     Bug(
         "lab2-few-centers",
-        "most if n > ALL_ROWS and most >= _FEWEST_CENTERS else 0",
-        "most if n >= ALL_ROWS else 0",
+        "most if n > LIMITS.all_rows and most >= LIMITS.fewest_centers else 0",
+        "most if n >= LIMITS.all_rows else 0",
         f"{PARTS} -k within_the_memory",
     ),
     Bug(

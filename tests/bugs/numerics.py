@@ -360,8 +360,8 @@ BUGS = [
     ),
     Bug(
         "spread-penalty",
-        "alpha=2.0 * _PENALTY",
-        "alpha=9.0 * _PENALTY",
+        "alpha=2.0 * LIMITS.penalty",
+        "alpha=9.0 * LIMITS.penalty",
         "test_conformal.py -k optimal",
     ),
     Bug(
@@ -537,7 +537,12 @@ BUGS = [
         "known = rows.joined(",
         f"{EXPERTS} -k held_out",
     ),
-    Bug("lab-experts-alone", "_PART_ROWS)) + _NEIGHBORS", "_PART_ROWS))", f"{EXPERTS} -k around"),
+    Bug(
+        "lab-experts-alone",
+        "LIMITS.part_rows)) + LIMITS.neighbors",
+        "LIMITS.part_rows))",
+        f"{EXPERTS} -k around",
+    ),
     Bug(
         "lab-experts-metric",
         "rows.X * np.exp(-scale)",

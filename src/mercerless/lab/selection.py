@@ -34,12 +34,25 @@ from mercerless.lab.solver import (
 from mercerless.lab.support import grow, select_support
 
 CHECKPOINTS = (0, 5, 10, 20, 40, 80, 150)
-_SHARED_ITERATIONS = 60
-_SHARED_ROWS = 2000  # enough for one bandwidth per feature
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """When descents start, stall and are given up."""
+
+    #: Iterations of the shared bandwidths.
+    shared_iterations: int = 60
+    #: Rows that are enough for one bandwidth per feature.
+    shared_rows: int = 2000
+    #: Share of the error that the eightieth iteration must reach from the fortieth for more of them.
+    stalled: float = 0.998
+    #: No descent is given up before so many iterations.
+    race_start: int = 20
+
+
+LIMITS = SearchLimits()
+
 _RIDGES = np.logspace(-7, 0.5, 16)
-# of the error, that the eightieth iteration must reach from the fortieth for more of them
-_STALLED = 0.998
-_RACE_START = 20  # no descent is given up before so many iterations
 
 
 def silent(info: dict) -> bool:
@@ -122,14 +135,14 @@ class Watch:
         self.kept.append(_Checkpoint(state, error, P))
         if self.limit is not None and len(self.kept) >= self.limit:
             return True
-        if state.iteration < _RACE_START:
+        if state.iteration < LIMITS.race_start:
             return False
         best = min(checkpoint.error for checkpoint in self.kept)
         worse = min(checkpoint.error for checkpoint in self.kept[-2:]) > 1.02 * best
         stalled = (
-            state.iteration >= 4 * _RACE_START
+            state.iteration >= 4 * LIMITS.race_start
             and len(self.kept) > 1
-            and error > _STALLED * self.kept[-2].error
+            and error > LIMITS.stalled * self.kept[-2].error
         )
         return (
             worse
@@ -160,7 +173,7 @@ class LocalLearner:
         )
 
     def learn_shared(
-        self, rows: Rows, support: NDArray, max_iter: int = _SHARED_ITERATIONS
+        self, rows: Rows, support: NDArray, max_iter: int = LIMITS.shared_iterations
     ) -> State:
         """One bandwidth per feature, shared by all centers: the start of the local stage.
 
@@ -168,13 +181,13 @@ class LocalLearner:
         together gain less than 0.025 % of the error, or a quarter of a unit of log evidence.
         """
         S = rows.X[support]
-        limit = max(_SHARED_ROWS, 4 * len(support))
+        limit = max(LIMITS.shared_rows, 4 * len(support))
         d = rows.X.shape[1]
         if len(rows) > limit:
             rows = rows.take(some_rows(len(rows), limit, self.settings.seed))
         fixed = partial(fixed_columns, linear=self.settings.linear)
         problem = LocalRegression(FORMS[self.form], evidence, rows.X, S, rows.Y, fixed, rows.weight)
-        first = rows.take(slice(_SHARED_ROWS))
+        first = rows.take(slice(LIMITS.shared_rows))
         few = replace(problem, X=first.X, Y=first.Y, weight=first.weight)
         _, log_width, log_ridge = initial_state(few, start_widths(self.form, d), _RIDGES)
         return descend(

@@ -1,5 +1,6 @@
 """How far targets scatter around predictions: standard deviations from out-of-fold errors and a posterior's shape."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +12,23 @@ from mercerless.core.folds import OutOfFold
 from mercerless.core.scaling import FeatureScaling
 from mercerless.lab.model import LocalForm, Projected
 
-_PENALTY = 4.0  # on the coefficients of standardized signs, as of so many errors
-_FEWEST = 30  # errors; with fewer there is one deviation for all
-_FOLDS = 10
-_MOST_CENTERS = 1000
+
+@dataclass(frozen=True)
+class SpreadLimits:
+    """When deviations vary, and with what."""
+
+    #: Penalty on the coefficients of standardized signs, as of so many errors.
+    penalty: float = 4.0
+    #: With fewer errors there is one deviation for all.
+    fewest: int = 30
+    #: Folds that judge whether deviations vary.
+    folds: int = 10
+    #: Centers of the posterior at most.
+    most_centers: int = 1000
+
+
+LIMITS = SpreadLimits()
+
 _RIDGES = (3e-3, 1.0)  # the noise relative to the process, within which the posterior has a shape
 
 
@@ -58,11 +72,11 @@ def fit_spread(errors: NDArray, signs: NDArray) -> Spread:
     one = Spread(
         float(np.log(squares.mean())), zero, zero, zero + 1.0, signs.min(axis=0), signs.max(axis=0)
     )
-    if len(errors) < _FEWEST or not squares.min() < squares.max():
+    if len(errors) < LIMITS.fewest or not squares.min() < squares.max():
         return one
-    fold = np.random.RandomState(0).permutation(len(errors)) % _FOLDS
+    fold = np.random.RandomState(0).permutation(len(errors)) % LIMITS.folds
     gains = np.empty(len(errors))
-    for k in range(_FOLDS):
+    for k in range(LIMITS.folds):
         train = fold != k
         test = fold == k
         level = np.log(squares[train].mean())
@@ -80,7 +94,7 @@ def _vary(squares: NDArray, signs: NDArray) -> Spread:
     scale = signs.std(axis=0)
     unit = float(squares.mean())
     scale = np.where(scale > 0.0, scale, 1.0)
-    model = GammaRegressor(alpha=2.0 * _PENALTY / len(squares), solver="newton-cholesky")
+    model = GammaRegressor(alpha=2.0 * LIMITS.penalty / len(squares), solver="newton-cholesky")
     relative = np.maximum(squares / unit, 1e-12)
     model.fit((signs - center) / scale, relative)
     low = signs.min(axis=0)
@@ -116,7 +130,7 @@ def posterior_of(form: LocalForm | None) -> Posterior | None:
     """
     if form is None:
         return None
-    centers = form.centers[:: -(-len(form.centers) // _MOST_CENTERS)]
+    centers = form.centers[:: -(-len(form.centers) // LIMITS.most_centers)]
     widths = np.asarray(form.kernel.bandwidths)
     if widths.ndim == 2:
         widths = np.exp(np.log(widths).mean(axis=0))

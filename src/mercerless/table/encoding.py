@@ -1,6 +1,7 @@
 """Tables as they are: columns of words and missing values as numbers that a kernel can compare."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -19,14 +20,29 @@ from mercerless.lab.selection import held_out_error
 MISSING = -2
 UNKNOWN = -1
 CHOICES = ("indicators", "targets")
-_MOST_INDICATORS = 30  # of one column; one with more categories always has target statistics
-_FEWEST_ROWS = 5  # of a category, or of missing values, that has a column of its own
-_PRIOR_ROWS = 10.0  # a target statistic is pulled to the mean of all by so many rows
-_FOLDS = 5  # of the target statistics of training rows
-_MEDIAN_ROWS = 20_000
-# the rows on which an encoding is chosen, and what a further one must gain
-_CHOICE_ROWS = 3000
-_GAIN = 0.97
+
+
+@dataclass(frozen=True)
+class EncodingLimits:
+    """When categories have columns, and how an encoding is chosen."""
+
+    #: A column with more categories always has target statistics.
+    most_indicators: int = 30
+    #: Rows of a category, or of missing values, that has a column for itself.
+    fewest_rows: int = 5
+    #: A target statistic is pulled to the mean of all by so many rows.
+    prior_rows: float = 10.0
+    #: Folds of the target statistics of training rows.
+    folds: int = 5
+    #: Rows that give the median of columns without gaps.
+    median_rows: int = 20_000
+    #: Rows on which an encoding is chosen.
+    choice_rows: int = 3000
+    #: Share to which target statistics must lower the error.
+    gain: float = 0.97
+
+
+LIMITS = EncodingLimits()
 
 
 class Columns(NamedTuple):
@@ -323,14 +339,14 @@ def fit_encoding(
     if len(numbers) + len(columns.categories) == 0:
         raise ValueError("Every value of X is missing; there is nothing to learn from.")
     fill = np.zeros(d)
-    sample = table[:_MEDIAN_ROWS] if gaps.shape[1] == 0 else table
+    sample = table[: LIMITS.median_rows] if gaps.shape[1] == 0 else table
     fill[numbers] = np.nanmedian(sample[:, numbers], axis=0)
     places = numbers[:0]
     mark_of = np.full(len(numbers), -1)
     if gaps.shape[1]:  # columns that are missing together have one mark
         _, first, pattern = np.unique(gaps, axis=1, return_index=True, return_inverse=True)
         firsts = first[pattern.ravel()]
-        places = np.unique(firsts[gaps.sum(axis=0) >= _FEWEST_ROWS])
+        places = np.unique(firsts[gaps.sum(axis=0) >= LIMITS.fewest_rows])
         mark_of = np.where(np.isin(firsts, places), np.searchsorted(places, firsts), -1)
     marks = numbers[places]
     categories = [_fit_category(table[:, j], int(j), Y, weight, choice) for j in columns.categories]
@@ -351,8 +367,8 @@ def _fit_category(
     values: NDArray, column: int, Y: NDArray, weight: NDArray | None, choice: str
 ) -> Category:
     codes, counts = np.unique(values, return_counts=True)
-    indicators = codes[counts >= min(_FEWEST_ROWS, counts.max())]
-    if (choice == "targets" and len(codes) > 2) or len(codes) > _MOST_INDICATORS:
+    indicators = codes[counts >= min(LIMITS.fewest_rows, counts.max())]
+    if (choice == "targets" and len(codes) > 2) or len(codes) > LIMITS.most_indicators:
         return Category(column, indicators[:0], codes, _means(values, codes, Y, weight))
     if len(codes) == 2:
         indicators = codes[1:]
@@ -368,7 +384,7 @@ def _means(values: NDArray, codes: NDArray, Y: NDArray, weight: NDArray | None) 
     sums = np.stack(
         [np.bincount(place, weights=w * y, minlength=len(codes)) for y in (Y - mean).T], axis=1
     )
-    return np.vstack([mean + sums / (totals + _PRIOR_ROWS)[:, None], mean])
+    return np.vstack([mean + sums / (totals + LIMITS.prior_rows)[:, None], mean])
 
 
 def training_statistics(
@@ -383,7 +399,7 @@ def training_statistics(
 
     Rows with the same number in `together` are in one fold.
     """
-    fold = assign_folds(_FOLDS, len(Y), together=together, random_state=seed)
+    fold = assign_folds(LIMITS.folds, len(Y), together=together, random_state=seed)
     out = []
     for category in encoding.categories:
         values = table[:, category.column]
@@ -448,7 +464,7 @@ def encode_table(
     together = copies if groups is None else join_groups(groups, copies)
     few = np.sort(
         np.random.RandomState(seed).permutation(np.unique(copies, return_index=True)[1])[
-            :_CHOICE_ROWS
+            : LIMITS.choice_rows
         ]
     )
     best: tuple[float, Any, Any] = (np.inf, None, None)
@@ -463,6 +479,6 @@ def encode_table(
             None if weight is None else weight[few] / weight[few].mean(),
         )
         error = held_out_error("gaussian", rows, Settings(seed=seed))
-        if error < _GAIN * best[0] or best[1] is None:
+        if error < LIMITS.gain * best[0] or best[1] is None:
             best = (error, encoding, Z)
     return best[1], best[2]

@@ -54,7 +54,7 @@ from mercerless.table.encoding import (
 from mercerless.table.fit import TableSolution, solve_table
 from mercerless.table.outliers import are_gross, outlier_weights
 from mercerless.table.plan import (
-    ALL_ROWS,
+    LIMITS,
     MEMBERS,
     TablePlan,
     boosting_rows,
@@ -167,7 +167,7 @@ class _Table(LocalEstimator):
             validation_fraction=self.validation_fraction,
             n_features=d,
             members=names,
-            all_rows="ridge" in names and 5 <= n <= ALL_ROWS,
+            all_rows="ridge" in names and 5 <= n <= LIMITS.all_rows,
             n_centers=n_centers,
             n_boosting=n_boosting,
         )

@@ -1,5 +1,7 @@
 """Weights of rows whose targets are gross errors."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,18 +12,35 @@ from mercerless.lab.model import Expansion, Rows, Settings, with_coefficients
 from mercerless.lab.selection import LocalLearner
 
 SMALL_ROWS = 3000  # on which small models look for outliers
-_CENTERS = 100
+
+
+@dataclass(frozen=True)
+class OutlierLimits:
+    """When targets are looked at, and when a row is far off."""
+
+    #: Centers of the small models.
+    centers: int = 100
+    #: Robust standard deviations from which a row is far off ...
+    far: float = 6.0
+    #: ... and how many such rows make a search worthwhile.
+    fewest: int = 3
+    #: Residuals up to so many standard deviations have weight one.
+    cut: float = 4.0
+    #: Standard errors by which the held-out error must fall.
+    sure: float = 1.5
+    #: Standard deviations of gross errors.
+    gross: float = 10.0
+    #: How many times larger than all others these are.
+    gap: float = 2.5
+    #: Rows that miss the same value, whose residuals are compared.
+    fewest_gaps: int = 5
+    #: How many times larger targets are, from the median, if they are fewer than `fewest`.
+    lone_gap: float = 10.0
+
+
+LIMITS = OutlierLimits()
+
 FOLDS = 3
-# so many robust standard deviations, in so many rows, make a search worthwhile
-_FAR = 6.0
-_FEWEST = 3
-_CUT = 4.0  # residuals up to so many standard deviations have weight one
-_SURE = 1.5  # standard errors by which the held-out error must fall
-# standard deviations of gross errors, and how many times larger than all others they are
-_GROSS = 10.0
-_GAP = 2.5
-_FEWEST_GAPS = 5  # rows that miss the same value, whose residuals are compared
-_LONE_GAP = 10.0  # how many times larger targets are, from the median, where they are fewer
 
 
 def outlier_weights(
@@ -46,7 +65,7 @@ def outlier_weights(
     gaps = np.zeros((len(X), 0), dtype=bool) if gaps is None else gaps
     sizes = _deviations(Y - np.median(Y, axis=0))
     alone = _alone(sizes)
-    if np.sum(sizes > _FAR) < _FEWEST and not alone.any():
+    if np.sum(sizes > LIMITS.far) < LIMITS.fewest and not alone.any():
         return None
     few = some_rows(len(X), SMALL_ROWS, seed)
     scaling = robust_scaling(X[few])
@@ -57,7 +76,7 @@ def outlier_weights(
     plain = out_of_fold(rows, rows.weight, fold, seed)
     residual = plain - rows.Y
     missing = gaps[few]
-    if np.sum(_deviations(residual, missing) > _FAR) < _FEWEST and not alone[few].any():
+    if np.sum(_deviations(residual, missing) > LIMITS.far) < LIMITS.fewest and not alone[few].any():
         return None
     guess = _weights(residual, missing)
     base = np.ones(len(few)) if rows.weight is None else rows.weight
@@ -68,7 +87,7 @@ def outlier_weights(
         robust = out_of_fold(rows, base * guess, fold, seed)
         far |= _beyond_a_gap(_deviations(robust - rows.Y, missing))
     losses = [np.where(far, 0.0, np.sum((p - rows.Y) ** 2, axis=1)) for p in (robust, plain)]
-    if paired_z(losses[0], losses[1], rows.weight) < _SURE:
+    if paired_z(losses[0], losses[1], rows.weight) < LIMITS.sure:
         return None
     if len(few) == len(X):
         return _weights(robust - rows.Y, missing)
@@ -83,38 +102,38 @@ def _deviations(residual: NDArray, gaps: NDArray | None = None) -> NDArray:
     sizes = np.abs(residual)
     scale = np.broadcast_to(1.4826 * np.median(sizes, axis=0), sizes.shape).copy()
     for gap in [] if gaps is None else gaps.T:
-        if np.sum(gap) >= _FEWEST_GAPS:
+        if np.sum(gap) >= LIMITS.fewest_gaps:
             scale[gap] = np.maximum(scale[gap], np.quantile(sizes[gap], 0.9, axis=0) / 1.645)
     return np.max(sizes / np.where(scale > 0, scale, np.inf), axis=1)
 
 
 def are_gross(share: NDArray) -> bool:
     """Whether rows that lost weight, to these shares of it, lie beyond a gap: errors, and not tails."""
-    sizes = _CUT / np.sqrt(share)
+    sizes = LIMITS.cut / np.sqrt(share)
     return bool(np.any(_beyond_a_gap(sizes) | _alone(sizes)))
 
 
 def _alone(sizes: NDArray) -> NDArray:
     """One or two rows very far off, where no others are: errors, and not tails."""
-    far = _beyond_a_gap(sizes, _LONE_GAP, 1)
-    return far & (np.sum(far) < _FEWEST) & (np.max(sizes[~far]) <= _GROSS)
+    far = _beyond_a_gap(sizes, LIMITS.lone_gap, 1)
+    return far & (np.sum(far) < LIMITS.fewest) & (np.max(sizes[~far]) <= LIMITS.gross)
 
 
-def _beyond_a_gap(sizes: NDArray, gap: float = _GAP, fewest: int = _FEWEST) -> NDArray:
+def _beyond_a_gap(sizes: NDArray, gap: float = LIMITS.gap, fewest: int = LIMITS.fewest) -> NDArray:
     """Rows far off, with deviations a multiple of all others; none where these grow without a gap."""
     order = np.sort(sizes)
-    gaps = (order[1:] > _GROSS) & (order[1:] > gap * order[:-1])
+    gaps = (order[1:] > LIMITS.gross) & (order[1:] > gap * order[:-1])
     gaps[len(gaps) - fewest + 1 :] = False
     return sizes > order[1:][gaps].min(initial=np.inf) * (1 - 1e-9)
 
 
 def _weights(residual: NDArray, gaps: NDArray) -> NDArray:
-    return 1 / np.maximum(_deviations(residual, gaps) / _CUT, 1) ** 2
+    return 1 / np.maximum(_deviations(residual, gaps) / LIMITS.cut, 1) ** 2
 
 
 def _small_model(rows: Rows, seed: int) -> Expansion:
-    settings = Settings(seed=seed, linear=rows.X.shape[1] <= max(50, _CENTERS))
-    support = np.random.RandomState(seed).permutation(len(rows))[:_CENTERS]
+    settings = Settings(seed=seed, linear=rows.X.shape[1] <= max(50, LIMITS.centers))
+    support = np.random.RandomState(seed).permutation(len(rows))[: LIMITS.centers]
     state = LocalLearner("gaussian", settings).learn_shared(rows, support, max_iter=30)
     return with_coefficients(
         Expansion("gaussian", support, state.log_bandwidths, state.log_ridge), rows, settings

@@ -8,20 +8,34 @@ from mercerless.lab.data import Plan
 
 MEMBERS = ("local", "ridge", "wide", "trees", "experts")
 _AUTO_FORMS = ("gaussian", "laplace")
-ALL_ROWS = 1000  # up to so many rows kernel ridge regression on all of them is tried too
-# rows x support points x features above which the form without matrix products is left out
-_LAPLACE_WORK = 2e8
-_WIDE_CENTERS = 3000
-_FEWEST_CENTERS = 500
-# at most so many rows; bytes per value: in single and double precision, bins
-_TREE_ROWS = 200_000
-_TREE_BYTES = 20.0
-_WIDE_BYTES = 100.0  # times the square of the centers: about a dozen matrices at once
+
+
+@dataclass(frozen=True)
+class MemberLimits:
+    """How many rows and centers members may have."""
+
+    #: Up to so many rows kernel ridge regression on all of them competes.
+    all_rows: int = 1000
+    #: Rows x support points x features above which the form without matrix products is left out.
+    laplace_work: float = 2e8
+    #: Centers of wide machines at most.
+    wide_centers: int = 3000
+    #: Without memory for so many centers there are no wide machines.
+    fewest_centers: int = 500
+    #: Rows from which trees and experts are learned, at most.
+    tree_rows: int = 200_000
+    #: Bytes per value of these rows: in single and double precision, bins.
+    tree_bytes: float = 20.0
+    #: Bytes, times the square of the centers: about a dozen matrices at once.
+    wide_bytes: float = 100.0
+
+
+LIMITS = MemberLimits()
 
 
 def local_forms(work: float) -> tuple[str, ...]:
     """The local forms that compete: both, unless the Laplace form would be slow."""
-    return _AUTO_FORMS if work <= _LAPLACE_WORK else ("gaussian",)
+    return _AUTO_FORMS if work <= LIMITS.laplace_work else ("gaussian",)
 
 
 @dataclass(frozen=True)
@@ -41,18 +55,18 @@ class TablePlan(Plan):
 
     def n_bytes(self, n: int, n_outputs: int) -> float:
         """What a fit on n rows needs besides the data; measured, and asserted in the tests."""
-        wide = _WIDE_BYTES * self.n_centers**2
-        trees = _TREE_BYTES * self.n_boosting * self.n_features
+        wide = LIMITS.wide_bytes * self.n_centers**2
+        trees = LIMITS.tree_bytes * self.n_boosting * self.n_features
         all_rows = 80.0 * n * n if self.all_rows else 0.0
         return super().n_bytes(n, n_outputs) + all_rows + wide + trees
 
 
 def center_count(n: int, budget: float) -> int:
     """Centers of wide machines for n rows: at most 3000, and no more than a quarter of the memory holds; 0 for none."""
-    most = int(min(_WIDE_CENTERS, n, np.sqrt(budget / 4 / _WIDE_BYTES)))
-    return most if n > ALL_ROWS and most >= _FEWEST_CENTERS else 0
+    most = int(min(LIMITS.wide_centers, n, np.sqrt(budget / 4 / LIMITS.wide_bytes)))
+    return most if n > LIMITS.all_rows and most >= LIMITS.fewest_centers else 0
 
 
 def boosting_rows(n: int, d: int, budget: float) -> int:
     """Rows from which trees are learned: at most 200,000, and no more than a quarter of the memory holds."""
-    return int(min(n, _TREE_ROWS, budget / 4 / (_TREE_BYTES * d)))
+    return int(min(n, LIMITS.tree_rows, budget / 4 / (LIMITS.tree_bytes * d)))

@@ -1,6 +1,7 @@
 """Targets with tails: a member of the average that predicts a monotone transform of them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,17 +17,30 @@ from mercerless.lab.model import LocalForm, Rows
 from mercerless.table.fit import TableSolution
 from mercerless.table.outliers import FOLDS, SMALL_ROWS, out_of_fold
 
-# the skewness and the excess kurtosis from which transforms compete
-_SKEWED = 1.0
-_TAILED = 3.0
-# below, the inverse of a bounded transform goes to infinity, or it is the logarithm
-_SMALLEST_POWER = 0.2
-# times the squared error of small models without a transform, above which one is given up
-_HOPELESS = 1.1
-_FEWEST = 100  # rows
-_MARGIN = 0.1  # of the range of the transformed targets, beyond which nothing is predicted
-_KNOTS = 2001
-_ERRORS = 200
+
+@dataclass(frozen=True)
+class TransformLimits:
+    """When transforms compete, and how the way back is tabulated."""
+
+    #: The skewness from which transforms compete.
+    skewed: float = 1.0
+    #: The excess kurtosis from which they do.
+    tailed: float = 3.0
+    #: Below it the inverse of a bounded transform goes to infinity, or it is the logarithm.
+    smallest_power: float = 0.2
+    #: Times the squared error of small models without a transform, above which one is given up.
+    hopeless: float = 1.1
+    #: With fewer rows there is no transform.
+    fewest: int = 100
+    #: Share of the range of the transformed targets, beyond which nothing is predicted.
+    margin: float = 0.1
+    #: Knots of the way back.
+    knots: int = 2001
+    #: Quantiles of the errors over which it is a mean.
+    errors: int = 200
+
+
+LIMITS = TransformLimits()
 
 
 class TargetTransform(NamedTuple):
@@ -76,12 +90,12 @@ class Transformed(NamedTuple):
         """The mean of ``inverse(z + e)`` over the errors e of predictions: without it their mean would be biased."""
         low = self.z.min()
         high = self.z.max()
-        margin = _MARGIN * (high - low)
-        knots = np.linspace(low - margin, high + margin, _KNOTS)
+        margin = LIMITS.margin * (high - low)
+        knots = np.linspace(low - margin, high + margin, LIMITS.knots)
         order = np.argsort(errors)
         share = np.ones(len(errors)) if weight is None else weight[order]
         places = (np.cumsum(share) - share / 2) / share.sum()
-        typical = np.interp((np.arange(_ERRORS) + 0.5) / _ERRORS, places, errors[order])
+        typical = np.interp((np.arange(LIMITS.errors) + 0.5) / LIMITS.errors, places, errors[order])
         moved = np.clip(knots[:, None] + typical, knots[0], knots[-1])
         return TargetTransform(self.name, knots, self.inverse(moved).mean(axis=1))
 
@@ -90,7 +104,7 @@ def possible_transforms(y: NDArray) -> list[Transformed]:
     """Logarithm, Box and Cox's power, asinh and normal scores of targets with tails; none of others."""
     standard = standard_scaling(y[:, None])(y[:, None])[:, 0]
     side = float(np.mean(standard**3))
-    if not (abs(side) > _SKEWED or np.mean(standard**4) > 3.0 + _TAILED):
+    if not (abs(side) > LIMITS.skewed or np.mean(standard**4) > 3.0 + LIMITS.tailed):
         return []
     middle = float(np.median(y))
     width = float(iqr(y)) or float(y.std())
@@ -98,7 +112,7 @@ def possible_transforms(y: NDArray) -> list[Transformed]:
     shift = 0.0 if (sign * y).min() > 0 else width / 2 - float((sign * y).min())
     unit = float(np.median(sign * y + shift))
     u = (sign * y + shift) / unit
-    power = float(np.clip(boxcox_normmax(u, method="mle"), _SMALLEST_POWER, 1.0))
+    power = float(np.clip(boxcox_normmax(u, method="mle"), LIMITS.smallest_power, 1.0))
     scores = ndtri((rankdata(y) - 0.5) / len(y))
     order = np.argsort(y)
 
@@ -124,7 +138,7 @@ def choose_transform(
     weights say. Above 3000 rows, where that costs more, it must be smaller by 3 %. `together` numbers sets of copies.
     """
     y = Y[:, 0]
-    candidates = possible_transforms(y) if len(y) >= _FEWEST else []
+    candidates = possible_transforms(y) if len(y) >= LIMITS.fewest else []
     if not candidates:
         return None
     few = some_rows(len(X), SMALL_ROWS, seed)
@@ -136,7 +150,7 @@ def choose_transform(
         for candidate in (None, *candidates)
     ]
     best = int(np.argmin(errors[1:]))
-    return candidates[best] if errors[1 + best] <= _HOPELESS * errors[0] else None
+    return candidates[best] if errors[1 + best] <= LIMITS.hopeless * errors[0] else None
 
 
 def _squared_error(

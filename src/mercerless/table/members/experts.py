@@ -17,19 +17,35 @@ from mercerless.lab.solver import leave_one_out, noise_variances, single_exponen
 from mercerless.table.members.candidate import Candidate, Contest
 
 NAME = "experts on parts"
-# with memory for so many centers of wide machines, there is for the matrices of an expert
-_CENTERS = 1200
-_FEWEST_ROWS = 5000  # with fewer a wide machine has most of them as centers
-# rows of a part, rows around it, and the largest part in parts
-_PART_ROWS = 1000
-_NEIGHBORS = 500
-_LARGEST = 1.6
-# neighborhoods on which width and ridge are chosen, and their rows
-_ANCHORS = 6
-_AROUND = 600
+
+
+@dataclass(frozen=True)
+class ExpertLimits:
+    """Sizes of parts and neighborhoods."""
+
+    #: With memory for so many centers of wide machines, there is memory for the matrices of an expert.
+    centers: int = 1200
+    #: With fewer rows a wide machine has most of them as centers.
+    fewest_rows: int = 5000
+    #: Rows of a part.
+    part_rows: int = 1000
+    #: Rows around a part.
+    neighbors: int = 500
+    #: The largest part, in parts.
+    largest: float = 1.6
+    #: Neighborhoods on which width and ridge are chosen.
+    anchors: int = 6
+    #: Rows of such a neighborhood.
+    around: int = 600
+    #: Weight of a linear kernel and a constant beside the exponential kernel.
+    linear_weight: float = 0.3
+    #: Doublings of the median distance.
+    widest: int = 6
+
+
+LIMITS = ExpertLimits()
+
 _RIDGES = np.logspace(-6, 1, 15)
-_LINEAR_WEIGHT = 0.3  # of a linear kernel and a constant beside the exponential kernel
-_WIDEST = 6  # doublings of the median distance
 
 
 @dataclass(frozen=True)
@@ -39,7 +55,7 @@ class ExpertsOnParts:
     n_centers: int
 
     def candidates(self, contest: Contest, tried: Sequence[Candidate]) -> list[Candidate]:
-        if len(contest.folds) != 1 or self.n_centers < _CENTERS:
+        if len(contest.folds) != 1 or self.n_centers < LIMITS.centers:
             return []
         scales = [candidate.scales[0] for candidate in tried if candidate.scales]
         further = contest.more.rows if contest.more is not None else None
@@ -131,7 +147,7 @@ def expert_candidate(
     """
     train, valid = fold
     known = rows.take(train).joined(further)
-    if len(known) < _FEWEST_ROWS:
+    if len(known) < LIMITS.fewest_rows:
         return None
     plain = np.zeros(rows.X.shape[1])
     metrics = [plain, *(share * (scale - scale.mean()) for scale in scales for share in (0.5, 1.0))]
@@ -149,7 +165,7 @@ def expert_candidate(
 def choose_width(rows: Rows, scale: NDArray, seed: int) -> ExpertMetric:
     """Double or halve the width as long as the leave-one-out error of some neighborhoods falls."""
     Z = rows.X * np.exp(-scale).astype(rows.X.dtype)
-    places = [_around(Z, Z[i], _AROUND) for i in some_rows(len(Z), _ANCHORS, seed)]
+    places = [_around(Z, Z[i], LIMITS.around) for i in some_rows(len(Z), LIMITS.anchors, seed)]
     random = np.random.RandomState(seed)
     steps = [np.linalg.norm(Z[i] - Z[random.permutation(i)], axis=1) for i in places]
     unit = float(np.median(np.concatenate(steps))) or 1.0
@@ -164,7 +180,7 @@ def choose_width(rows: Rows, scale: NDArray, seed: int) -> ExpertMetric:
 
     best = 1
     for step in (1, -1):
-        while abs(best + step) <= _WIDEST and error(best + step) < error(best):
+        while abs(best + step) <= LIMITS.widest and error(best + step) < error(best):
             best += step
     return ExpertMetric(
         error(best), unit * 2.0**best * np.exp(scale), float(_RIDGES[errors[best].argmin()])
@@ -174,22 +190,24 @@ def choose_width(rows: Rows, scale: NDArray, seed: int) -> ExpertMetric:
 def _errors(rows: Rows, Z: NDArray) -> NDArray:
     """Mean squared leave-one-out errors of one neighborhood for all ridges."""
     root = np.sqrt(1 / noise_variances(rows.weight, len(rows)))
-    K = single_exponential(Z, Z) + _LINEAR_WEIGHT * (rows.X @ rows.X.T / rows.X.shape[1] + 1.0)
+    K = single_exponential(Z, Z) + LIMITS.linear_weight * (
+        rows.X @ rows.X.T / rows.X.shape[1] + 1.0
+    )
     K = (K + K.T).astype(np.float64) / 2 * root[:, None] * root
     return leave_one_out(K, root[:, None] * rows.Y, _RIDGES) / np.sum(root**2)
 
 
 def part_centers(Z: NDArray, seed: int) -> NDArray:
     """The centers of k-means clusters; what is too large is clustered again."""
-    centers = _clusters(Z, max(1, round(len(Z) / _PART_ROWS)), seed)
+    centers = _clusters(Z, max(1, round(len(Z) / LIMITS.part_rows)), seed)
     for _ in range(5):
         parts = _nearest(Z, centers)
         sizes = np.bincount(parts, minlength=len(centers))
-        large = np.flatnonzero(sizes > _LARGEST * _PART_ROWS)
-        kept = centers[(sizes > 0) & (sizes <= _LARGEST * _PART_ROWS)]
+        large = np.flatnonzero(sizes > LIMITS.largest * LIMITS.part_rows)
+        kept = centers[(sizes > 0) & (sizes <= LIMITS.largest * LIMITS.part_rows)]
         if not len(large):
             return kept
-        split = [_clusters(Z[parts == p], -(-sizes[p] // _PART_ROWS), seed) for p in large]
+        split = [_clusters(Z[parts == p], -(-sizes[p] // LIMITS.part_rows), seed) for p in large]
         centers = np.vstack([kept, *split])
     return centers[np.unique(_nearest(Z, centers))]
 
@@ -212,14 +230,17 @@ def fit_experts(rows: Rows, metric: ExpertMetric, centers: NDArray) -> Experts:
     dual_coef = []
     linear = []
     for p, center in enumerate(C):
-        size = min(int(np.sum(parts == p)), int(2 * _LARGEST * _PART_ROWS)) + _NEIGHBORS
+        size = (
+            min(int(np.sum(parts == p)), int(2 * LIMITS.largest * LIMITS.part_rows))
+            + LIMITS.neighbors
+        )
         some = _around(Z, center, size, first=parts == p)
         model = Expansion(
             "exponential",
             np.arange(len(some)),
             log_bandwidths,
             np.log(metric.ridge),
-            _LINEAR_WEIGHT,
+            LIMITS.linear_weight,
         )
         model = with_coefficients(model, rows.take(some))
         members.append(some)

@@ -1,7 +1,7 @@
 """Scikit-learn's boosted trees as a member: they see gaps and categories as such."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,25 +17,40 @@ from mercerless.table.members.candidate import Candidate, Contest
 from mercerless.table.weighing import Labeled, as_scores
 
 NAME = "boosted trees"
-_FEWEST_TREES = 100
+
+
+@dataclass(frozen=True)
+class TreeLimits:
+    """When trees compete, how many there may be, and when they are given up."""
+
+    #: With fewer rows there are no trees.
+    fewest_rows: int = 100
+    #: Rows x outputs x iterations at most ...
+    work: float = 4e7
+    #: ... and times the features.
+    cells: float = 1e9
+    #: Iterations after which the held-out loss is looked at.
+    step: int = 50
+    #: Leaves of larger trees.
+    large_leaves: int = 127
+    #: Larger trees compete from so many rows on.
+    many_rows: int = 10_000
+    #: Steps as good as the last one in which trees would not reach the best of the others.
+    hopeless: float = 4.0
+    #: Times the loss of the best of the others, at which further folds do not matter.
+    useless: float = 1.5
+
+
+LIMITS = TreeLimits()
+
 _BOOSTING = {"learning_rate": 0.1, "l2_regularization": 1.0, "early_stopping": False}
-# rows x classes x iterations at most, and times the features
-_BOOSTING_WORK = 4e7
-_BOOSTING_CELLS = 1e9
-_BOOSTING_STEP = 50
-# leaves of larger trees, which compete from so many rows on
-_LARGE_TREES = 127
-_MANY_ROWS = 10_000
-# steps as good as the last one in which trees would not reach the best of the others
-_HOPELESS = 4.0
-_USELESS = 1.5  # times the loss of the best of the others, at which further folds do not matter
 
 
 class BoostedTrees:
     """Boosted trees, given up early if they stay far behind the others."""
 
     def candidates(self, contest: Contest, tried: Sequence[Candidate]) -> list[Candidate]:
-        if not contest.folds or len(contest.rows) < _FEWEST_TREES:
+        if not contest.folds or len(contest.rows) < LIMITS.fewest_rows:
             return []
         trees = tree_candidate(
             contest.rows,
@@ -196,14 +211,16 @@ def tree_candidate(
         )
         loss = np.inf
         while number == 0 and n_iter < most:
-            n_iter = min(most, n_iter + _BOOSTING_STEP)
+            n_iter = min(most, n_iter + LIMITS.step)
             models = grow(known, n_iter, models=models or None)
             losses = [held.loss(p) for p in _stages(models, held.rows.X, q)]
             before = loss
             loss = min(losses)
-            if np.argmin(losses) < 0.7 * len(losses) or loss - goal > _HOPELESS * (before - loss):
+            if np.argmin(losses) < 0.7 * len(losses) or loss - goal > LIMITS.hopeless * (
+                before - loss
+            ):
                 break
-        if number == 0 and len(folds) > 1 and loss > _USELESS * goal:
+        if number == 0 and len(folds) > 1 and loss > LIMITS.useless * goal:
             n_iter = 10  # no use beside the others: only to be named among them
         stages.append(_stages(models, held.rows.X, q))
     predictions = [np.concatenate(stage) for stage in zip(*stages)]
@@ -215,10 +232,10 @@ def tree_candidate(
         chosen = cross_chosen(predictions, [held.losses(p) for p in predictions], folds)
         n_iter = 10 * (best + 1)
         trees = Candidate(NAME, chosen, partial(_fit_again, every, n_iter, grow, columns))
-    if leaves or len(folds) > 1 or 10 * (best + 1) < most or len(known.rows) < _MANY_ROWS:
+    if leaves or len(folds) > 1 or 10 * (best + 1) < most or len(known.rows) < LIMITS.many_rows:
         return trees
     larger = tree_candidate(
-        rows, folds, labels, seed, given, [*rivals, trees.out_of_fold], columns, _LARGE_TREES
+        rows, folds, labels, seed, given, [*rivals, trees.out_of_fold], columns, LIMITS.large_leaves
     )
     if larger is None or held.judge(larger.out_of_fold) >= held.judge(trees.out_of_fold):
         return trees
@@ -228,7 +245,7 @@ def tree_candidate(
 def _most_iterations(rows: Rows, further: Labeled | None, q: int) -> int:
     """A multiple of ten that the work allows; 0 where that is too few."""
     n = len(rows) + (0 if further is None else len(further.rows))
-    most = min(_BOOSTING_WORK / (n * q), _BOOSTING_CELLS / (n * q * rows.X.shape[1]))
+    most = min(LIMITS.work / (n * q), LIMITS.cells / (n * q * rows.X.shape[1]))
     return 0 if most < 12 else int(np.clip(most, 60, 400)) // 10 * 10
 
 

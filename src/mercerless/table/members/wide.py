@@ -23,21 +23,39 @@ from mercerless.table.members.wide_solver import (
 )
 from mercerless.table.weighing import Judge
 
-# on which bandwidth and map are chosen
-_TRIAL_CENTERS = 1000
-_TRIAL_ROWS = 3000
-_TRIAL_HELD = 2000
-_SLOPE_ROWS = 1500
+
+@dataclass(frozen=True)
+class WideLimits:
+    """Rows and centers of the search, and what more of them must gain."""
+
+    #: Centers with which bandwidth and map are chosen ...
+    trial_centers: int = 1000
+    #: ... on so many rows ...
+    trial_rows: int = 3000
+    #: ... and judged on so many held-out ones.
+    trial_held: int = 2000
+    #: Rows whose slopes make a map.
+    slope_rows: int = 1500
+    #: Maps in turn.
+    rounds: int = 2
+    #: From so many centers on, twice as many must be worth it ...
+    least_centers: int = 600
+    #: ... by lowering the loss to this share.
+    worth: float = 0.99
+    #: Rows per center that determine the coefficients.
+    rows_per_center: int = 40
+    #: From this ridge on, sums of products in single precision are enough.
+    single_ridge: float = 0.03
+    #: Rows x centers x features above which there is no Laplace machine.
+    laplace_work: float = 2e9
+    #: With more features the evidence learns their bandwidths badly.
+    many_features: int = 50
+
+
+LIMITS = WideLimits()
+
 _RIDGES = np.array([1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
-_ROUNDS = 2
 _LOGISTIC_FACTORS = (1.0, 0.3, 0.1, 0.03)  # of the ridge of least squares
-# twice the centers, from so many on, must lower the loss to this share
-_LEAST_CENTERS = 600
-_WORTH = 0.99
-_ROWS_PER_CENTER = 40  # that determine the coefficients
-_SINGLE_RIDGE = 0.03  # from which sums of products in single precision are enough
-_LAPLACE_WORK = 2e9  # rows x centers x features
-_MANY_FEATURES = 50  # of which evidence learns the bandwidths badly
 
 
 @dataclass(frozen=True)
@@ -155,10 +173,10 @@ class WideLearner:
 
     def trial(self, wide: Wide, ridges: NDArray = _RIDGES) -> _Trial:
         """The best ridge on few rows and centers."""
-        train = self._few(self.train, _TRIAL_ROWS)
-        valid = self._few(self.valid, _TRIAL_HELD)
+        train = self._few(self.train, LIMITS.trial_rows)
+        valid = self._few(self.valid, LIMITS.trial_held)
         rows = self.rows.take(train)
-        S = self.rows.X[train[:_TRIAL_CENTERS]]
+        S = self.rows.X[train[: LIMITS.trial_centers]]
         judge = self.judge(valid)
         coefs = solve_wide(self.sums(rows, wide, S), self.penalty(wide, S), ridges)
         losses = [judge(p) for p in self.predict(self.rows.X[valid], wide, S, coefs)]
@@ -182,7 +200,7 @@ class WideLearner:
 
     def turned(self, best: _Trial) -> _Trial:
         """Rounds of a linear map from the slopes of the function, each kept only where the loss falls."""
-        for _ in range(_ROUNDS):
+        for _ in range(LIMITS.rounds):
             other = self.trial(self._mapped(best), _near(best.ridge))
             if other.loss >= best.loss:
                 break
@@ -190,8 +208,8 @@ class WideLearner:
         return best
 
     def _mapped(self, trial: _Trial) -> Wide:
-        X = self.rows.X[self._few(self.train, _SLOPE_ROWS)].astype(np.float64)
-        S = self.rows.X[self._few(self.train, _TRIAL_CENTERS)].astype(np.float64)
+        X = self.rows.X[self._few(self.train, LIMITS.slope_rows)].astype(np.float64)
+        S = self.rows.X[self._few(self.train, LIMITS.trial_centers)].astype(np.float64)
         A = np.eye(X.shape[1]) if trial.wide.projection is None else trial.wide.projection
         A = A * np.exp(-trial.wide.log_bandwidths)
         Z = X @ A
@@ -213,11 +231,11 @@ class WideLearner:
         support = self._few(self.train, most)
         sizes = (-(-most // 4), -(-most // 2), most)
         machine = self._machine(
-            best, support[: next(m for m in sizes if m >= min(most, _LEAST_CENTERS))]
+            best, support[: next(m for m in sizes if m >= min(most, LIMITS.least_centers))]
         )
         while len(machine.model.support) < most:
             more = self._machine(best, support[: 2 * len(machine.model.support)], machine)
-            if more.loss > _WORTH * machine.loss:
+            if more.loss > LIMITS.worth * machine.loss:
                 break
             machine = more
         return machine
@@ -234,7 +252,7 @@ class WideLearner:
         ridges = best.ridge * np.array([0.3, 1.0, 3.0])
         if like is not None:  # with more centers perhaps a smaller one
             ridges = np.exp(like.model.log_ridge) * np.array([1.0, 0.3])
-        dtype = np.float32 if ridges.min() >= _SINGLE_RIDGE else np.float64
+        dtype = np.float32 if ridges.min() >= LIMITS.single_ridge else np.float64
         sums = self.sums(self.rows.take(self.train), wide, S, dtype)
         P = self.penalty(wide, S)
         model = Expansion(
@@ -337,12 +355,12 @@ class WideLearner:
             return self._with(model._replace(certificate=solution.certificate), solution.coef)
         sums = machine.sums
         if self.total is not None:
-            dtype = np.float32 if ridge >= _SINGLE_RIDGE else np.float64
+            dtype = np.float32 if ridge >= LIMITS.single_ridge else np.float64
             options = {
                 "S": self.rows.X[model.support],
                 "fixed": partial(fixed_columns, linear=self.linear),
             }
-            limit = _ROWS_PER_CENTER * len(model.support)
+            limit = LIMITS.rows_per_center * len(model.support)
             sums = self.total(
                 partial(blocked_moments, kernel=model.kernel, dtype=dtype, **options), limit
             )
@@ -377,9 +395,9 @@ def wide_candidates(
     d = learners[0].rows.X.shape[1]
     starts = shared.get("laplace", next(iter(shared.values())))
     kernels_of: dict[str, list[Wide]] = {}
-    if "laplace" in shared and n * min(n, everything.n_centers) * d <= _LAPLACE_WORK:
+    if "laplace" in shared and n * min(n, everything.n_centers) * d <= LIMITS.laplace_work:
         kernels_of["laplace, many centers"] = [Wide("laplace", start) for start in starts]
-    if d > _MANY_FEATURES or not kernels_of:
+    if d > LIMITS.many_features or not kernels_of:
         kernels_of["gaussian, many centers"] = [Wide("gaussian", np.array(0.5 * np.log(d)))] * len(
             starts
         )
