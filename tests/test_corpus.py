@@ -700,6 +700,7 @@ def test_series_of_unequal_length_are_stretched(tmp_path):
     problem = read_problem(tmp_path / "t.ts")
     assert guesses_of(problem)["series"][0] == "series of 3 to 4 points, stretched to 4"
     np.testing.assert_allclose(problem.X[:, [0, -1]], X[:, [0, 2]])
+    np.testing.assert_allclose(problem.X[1::2, 1], X[1::2, 0] / 3 + X[1::2, 1] * 2 / 3)
     np.testing.assert_array_equal(problem.y, Y)
 
 
