@@ -241,7 +241,7 @@ sys.exit(main(["compare"]))
     assert (done.returncode, done.stdout, done.stderr) == (
         130,
         "",
-        "mercerless: interrupted, nothing was written.\n",
+        "mercerless compare: interrupted, nothing was written.\n",
     )
 
 

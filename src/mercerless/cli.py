@@ -9,8 +9,6 @@ from io import TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
 
-from mercerless.comparison.files import existing_file
-
 #: The commands, in the order the help lists them.
 COMMANDS = {
     "inspect": "say what a similarity or distance matrix is, and draw it",
@@ -64,6 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def check_data(words: Sequence[str]) -> None:
     """Raise if the data is a file that no command can read; words after options and models are not looked at."""
+    from mercerless.comparison.files import (
+        existing_file,  # light, but an interrupt must find `main`
+    )
+
     for before, word in pairwise(words):
         is_data = not before.startswith("-") and not word.endswith(".skops")
         if is_data and Path(word).is_file():

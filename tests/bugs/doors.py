@@ -62,7 +62,7 @@ BUGS = [
         "doors-reverse-by-position",
         'reverse = align_columns(reverse, self._column_labels, "reverse")\n',
         "\n",
-        f"{ITEMS} -k 'matched_by_name and Directed'",
+        f"{ITEMS} -k matched_by_name",
     ),
     # what is kept
     Bug(

@@ -625,14 +625,14 @@ BUGS = [
     ),
     Bug(
         "statistics-pair-covariance",
-        "variances[None, :] - 2.0 * covariance",
-        "variances[None, :] - covariance",
+        "np.add.outer(variances, variances) - 2.0 * covariance",
+        "np.add.outer(variances, variances) - covariance",
         f"{STAT} -k definition",
     ),
     Bug(
         "statistics-critical",
-        "min(df, 1000)) / np.sqrt(2.0))",
-        "min(df, 1000)))",
+        "float(studentized_range / np.sqrt(2.0))",
+        "float(studentized_range)",
         f"{STAT} -k 'eight or definition or percent'",
     ),
     Bug(

@@ -112,10 +112,10 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
 
     def _choose(self, K: NDArray, Y: NDArray, weight: NDArray) -> AsymmetricChoice:
         """Ridge and side; warns if the systems are badly solved or the model is worse than a constant."""
-        alphas = [self.alpha]
+        alphas: Any = [self.alpha]
         if self.alpha is None:
             alphas = np.array(GRID.alphas) * (largest_singular_value(K) or 1.0)
-        sides = (self.side,)
+        sides: tuple[str, ...] = (self.side,)
         if self.side == "auto":
             sides = ("left", "right", "weighted")
         try:
@@ -204,7 +204,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             yield explain_targets(terms, Y, weight, calibration)
 
     @property
-    def _basis_rows(self) -> NDArray:
+    def _basis_rows(self) -> NDArray:  # type: ignore[override]
         return self._basis.centers
 
     def _held_out(self, reverse: ArrayLike | None = None) -> OutOfFold:

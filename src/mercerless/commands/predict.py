@@ -51,7 +51,7 @@ FIELDS |= {"smallest": float, "largest": float, "similarity": str | None}
 FIELDS |= {"ids": list | None, "items": list | None, "roles": dict | None}
 
 
-class Choice(NamedTuple):
+class FileChoice(NamedTuple):
     """What of a file is read: one of its arrays, its format, one of its sheets; None infers it."""
 
     array: str | None = None
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     _common.check_not_input(output, args.model, args.data, args.reverse, args.train)
     estimator, description = load_model(args.model)
     check_consent(description["similarity"], args.similarity)
-    choice = Choice(args.array, args.format, args.sheet)
+    choice = FileChoice(args.array, args.format, args.sheet)
     rows, ids = read_rows(args.data, choice, description)
     back = {}
     if args.reverse is not None:
@@ -260,7 +260,7 @@ def check_consent(similarity: str | None, given: str | None) -> None:
         )
 
 
-def read_rows(path: str, choice: Choice, description: dict) -> tuple[Any, Sequence[str] | None]:
+def read_rows(path: str, choice: FileChoice, description: dict) -> tuple[Any, Sequence[str] | None]:
     """Return new items in the form the model takes, and their names; what cannot be matched is refused."""
     file = files.existing_file(path)
     what = files.name_of(file)
@@ -305,7 +305,7 @@ def read_rows(path: str, choice: Choice, description: dict) -> tuple[Any, Sequen
 
 
 def read_reverse(
-    path: str, choice: Choice, description: dict, ids: Sequence[str] | None, n_rows: int
+    path: str, choice: FileChoice, description: dict, ids: Sequence[str] | None, n_rows: int
 ) -> NDArray:
     """Return the other direction of the new items, in their order by name if both files have names."""
     if description["takes"] != "both":
@@ -322,7 +322,7 @@ def read_reverse(
     return rows
 
 
-def read_train(path: str | None, choice: Choice, description: dict) -> NDArray | None:
+def read_train(path: str | None, choice: FileChoice, description: dict) -> NDArray | None:
     """Return the matrix that a model was fitted on, from its file or its items; None for a table, or without a file."""
     if description["kind"] == "table":
         return None
@@ -441,7 +441,7 @@ def pair_rows(pairs: Pairs, description: dict) -> tuple[NDArray, list[str]]:
 
 
 def read_items(
-    file: Path, choice: Choice, roles: dict[str, str] | None
+    file: Path, choice: FileChoice, roles: dict[str, str] | None
 ) -> tuple[Sequence[str], Sequence[str] | None]:
     """Return strings, one per line or from the column that they were in, and their names."""
     if choice.format == "lines" or (choice.format is None and files.ending_of(file) == ".txt"):

@@ -155,7 +155,7 @@ def compare(
         similarity=kernel,
         name=name,
     )
-    options = {
+    options: dict[str, Any] = {
         "metric": metric,
         "learners": learners,
         "budget": budget,

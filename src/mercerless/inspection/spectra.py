@@ -304,9 +304,7 @@ class KernelMatrixDisplay(Display):
 
 def _order(K: NDArray, y: NDArray | None) -> NDArray:
     """Rows by class, within a class by the leaves of average linkage on the distances that the entries imply."""
-    if len(K) < 3 and y is None:
-        return np.arange(len(K))
     if len(K) < 3:
-        return np.argsort(y, kind="stable")
+        return np.arange(len(K)) if y is None else np.argsort(y, kind="stable")
     kind = matrix_kind(K).kind or "similarity"
     return likeness_order(as_similarities((K + K.T) / 2, kind), y)

@@ -408,7 +408,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         }
 
     @property
-    def _basis_rows(self) -> NDArray:
+    def _basis_rows(self) -> NDArray:  # type: ignore[override]
         return self._basis.centers
 
     def _explain_blocks(self, X: Any, train: ArrayLike | None = None) -> Iterator[Explained]:

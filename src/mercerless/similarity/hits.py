@@ -479,12 +479,11 @@ def average_settings(
     """Calibrate held-out scores, keep the best settings of every family, and weigh them by the Brier score."""
     calibration = calibrate(scores, onehot, weight)
     order = np.argsort(calibration.loss, kind="stable")
-    chosen = [
-        index
+    best = [
+        order[family_of[order] == family][: THRESHOLDS.best_settings]
         for family in dict.fromkeys(family_of)
-        for index in order[family_of[order] == family][: THRESHOLDS.best_settings]
     ]
-    chosen = np.sort(np.array(chosen))
+    chosen = np.sort(np.concatenate(best))
     kept = calibration.take(chosen)
     proba = kept(scores[chosen])
     rule = replace(STACKED_CLASSES, pull=THRESHOLDS.pull)

@@ -166,7 +166,7 @@ class HitsClassifier(ClassifierMixin, ConformalMixin, FittedEstimator):
     ) -> list[Split]:
         """Folds, or of many items a single tenth that is held out."""
         items = np.arange(len(labels))[:, None]
-        options = {"classify": True, "groups": groups, "random_state": random}
+        options: dict[str, Any] = {"classify": True, "groups": groups, "random_state": random}
         if isinstance(self.cv, int) and len(labels) > _FOLDED_ITEMS:
             return [hold_out(0.1, items, labels, **options)]
         return make_folds(self.cv, items, labels, **options)

@@ -600,8 +600,8 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
         )
         rows, target, columns = self._train_rows(X, y, check_labels)
         name = type(self).__name__
-        given, classes, labels = check_classes(target, sample_weight, self.class_weight, name)
-        given = check_weight_or_none(given, len(labels))
+        weights, classes, labels = check_classes(target, sample_weight, self.class_weight, name)
+        given = check_weight_or_none(weights, len(labels))
         rows, labels, weight, groups = drop_weightless(rows, labels, given, groups)
         Y = signed_targets(labels, len(classes))
         units = class_units(Y)
