@@ -255,7 +255,7 @@ def test_no_standard_deviation_without_a_process():
     X, y, _ = data(40)
     with pytest.raises(ValueError, match="negative eigenvalues"):
         KreinRidge(TL1(1.0), random_state=0).fit(X, y).predict(X, return_std=True)
-    with pytest.raises(ValueError, match="asked for k"):
+    with pytest.raises(ValueError, match="precomputed matrix"):
         KreinRidge("precomputed", random_state=0).fit(Gaussian(1.0)(X), y).predict(
             Gaussian(1.0)(X), return_std=True
         )

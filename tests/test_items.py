@@ -30,6 +30,8 @@ from mercerless import (
     SimilarityFeatures,
     SimilarityRegressor,
     SimilaritySVC,
+    TableClassifier,
+    TableRegressor,
 )
 from mercerless.comparison.problem import make_problem
 from mercerless.core.validation import as_items
@@ -58,6 +60,7 @@ CLASSIFIERS = [
     LABClassifier(10, kernel="gaussian", max_iter=20, random_state=0),
     SimilarityClassifier(random_state=0),
     SimilaritySVC(),
+    TableClassifier(max_iter=20, random_state=0),
 ]
 REGRESSORS = [
     AsymmetricRidge(),
@@ -67,6 +70,7 @@ REGRESSORS = [
     KreinSVR(),
     LABRegressor(10, kernel="gaussian", max_iter=20, random_state=0),
     SimilarityRegressor(random_state=0),
+    TableRegressor(max_iter=20, random_state=0),
 ]
 
 
@@ -150,6 +154,7 @@ def test_every_estimator_with_weights_is_in_the_tests_of_zero_weight():
         found for name in mercerless.__all__ if hasattr(found := getattr(mercerless, name), "fit")
     ]
     takes = {found for found in classes if "sample_weight" in signature(found.fit).parameters}
+    takes -= {mercerless.HitsClassifier}  # of sparse hits: tests/test_hits.py
     assert takes == {type(model) for model in CLASSIFIERS + REGRESSORS}
 
 
@@ -181,7 +186,9 @@ def test_far_rows_of_weight_zero_are_as_if_they_were_not_there(model):
 
 
 PRECOMPUTED = [
-    m for m in CLASSIFIERS + REGRESSORS if "LAB" not in repr(m) and "n_parts" not in repr(m)
+    model
+    for model in CLASSIFIERS + REGRESSORS
+    if hasattr(model, "kernel") and "LAB" not in repr(model) and "n_parts" not in repr(model)
 ]
 
 
