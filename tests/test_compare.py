@@ -892,6 +892,13 @@ def test_nothing_shared_stays_behind():
     assert records[0].scores and not learners._MEMORY.results
 
 
+class Deadly(DummyClassifier):
+    """A learner that ends its process, as the system does if memory runs out."""
+
+    def fit(self, X, y):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 @pytest.mark.slow
 def test_a_worker_that_is_ended_from_outside():
     problem = make_problem(SHAPES.D, SHAPES.target)
@@ -899,7 +906,7 @@ def test_a_worker_that_is_ended_from_outside():
         "deadly",
         "Deadly",
         "baseline",
-        lambda terms: os.kill(os.getpid(), signal.SIGKILL),
+        lambda terms: Deadly(),
         group="both",
     )
     harmless = replace(select_learners(problem, ["neighbors"])[0][0], group="both")

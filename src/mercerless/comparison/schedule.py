@@ -516,6 +516,8 @@ class Run:
 
     def _step_for_here(self) -> Step | None:
         """What can be scored here while processes are starting, which takes long on a busy machine: cheap defaults."""
+        if not self.options.is_timed:
+            return None
         step = self._next_default()
         if step is None:
             return None
