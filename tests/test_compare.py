@@ -902,13 +902,7 @@ class Deadly(DummyClassifier):
 @pytest.mark.slow
 def test_a_worker_that_is_ended_from_outside():
     problem = make_problem(SHAPES.D, SHAPES.target)
-    deadly = Learner(
-        "deadly",
-        "Deadly",
-        "baseline",
-        lambda terms: Deadly(),
-        group="both",
-    )
+    deadly = Learner("deadly", "Deadly", "baseline", lambda terms: Deadly(), group="both")
     harmless = replace(select_learners(problem, ["neighbors"])[0][0], group="both")
     options = Options(repeats=1, n_jobs=2, curves=False)
     run = Run(Terms(problem, "accuracy"), [deadly, harmless], options).go()
