@@ -40,7 +40,7 @@ from rapidfuzz.distance import Levenshtein
 from mercerless import SimilarityClassifier
 
 model = SimilarityClassifier(Levenshtein.distance, random_state=0).fit(words[train], y[train])
-print(f"taken for: {model.input_}, test accuracy {model.score(words[test], y[test]):.3f}")
+print(f"kind: {model.kind_}, test accuracy {model.score(words[test], y[test]):.3f}")
 
 # %%
 # What it found

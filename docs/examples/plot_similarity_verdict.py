@@ -38,5 +38,5 @@ from mercerless.inspection import StackDisplay
 for matrix, y in ((balls, sizes), (wines, grapes)):
     model = SimilarityClassifier(kernel="precomputed", random_state=0).fit(matrix, y)
     StackDisplay.from_estimator(model)
-    print(f"{model.input_}: {model.negative_spectrum_}")
+    print(f"{model.kind_}: {model.negative_spectrum_}")
 plt.show()
