@@ -118,8 +118,11 @@ def _read_mat(file: BinaryIO, size: int, what: str) -> dict[str, NDArray]:
             arrays[name] = value.ravel() if 1 in value.shape and value.size > 1 else value
         elif hasattr(value, "toarray"):
             check_memory(8.0 * value.shape[0] * value.shape[1], what, remedy=LESS)
-            value.check_format(full_check=True)
-            arrays[name] = value.toarray()
+            columns = (
+                value.tocsc()
+            )  # old versions of SciPy give coordinates, which have no format to check
+            columns.check_format(full_check=True)
+            arrays[name] = columns.toarray()
     return arrays
 
 

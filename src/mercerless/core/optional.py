@@ -41,7 +41,18 @@ class NoCallbacks:
     """What estimators inherit if scikit-learn has no callbacks: they fit the same, and raise if given callbacks."""
 
     def set_callbacks(self, *callbacks: Any) -> "NoCallbacks":
-        """Raise if there are any callbacks, which scikit-learn has from 1.9 on."""
+        """Raise if there are any callbacks, which scikit-learn has from 1.9 on.
+
+        Parameters
+        ----------
+        *callbacks : object
+            Callbacks.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
         if callbacks:
             raise NotImplementedError(
                 f"Callbacks need scikit-learn 1.9 or newer, and {sklearn.__version__} is installed."
