@@ -71,7 +71,7 @@ docs/_extra/sample-report.html: $(VENV)/.demo
 
 # The picture of the first page; look at it before you commit it.
 picture: docs/_extra/sample-report.html
-	chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=1100,970 \
+	chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=1100,1500 \
 		--screenshot=docs/images/report.png file://$(CURDIR)/$<
 
 docs: $(VENV)/.test docs/_extra/sample-report.html
