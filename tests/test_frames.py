@@ -209,3 +209,10 @@ def test_columns_of_a_test_set_follow_when_rare_classes_are_dropped():
     problem = make_problem(D, y, X_test=D[:6], y_test=Y[:6])
     np.testing.assert_array_equal(problem.X, D[np.ix_(kept, kept)])
     np.testing.assert_array_equal(problem.X_test, D[:6][:, kept])
+
+
+def test_a_constant_of_several_lines_is_told_in_one_sentence():
+    frame = pd.DataFrame({"a": ["one\ntwo " * 30] * 12, "y": np.arange(12.0)})
+    with pytest.raises(ValueError, match="in every row") as raised:
+        make_problem(frame.drop(columns="y"), frame["y"])
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 200

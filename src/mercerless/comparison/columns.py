@@ -1,6 +1,7 @@
 """What the columns of a table are, and the preprocessing that every learner on them begins with."""
 
 from collections.abc import Mapping
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -137,7 +138,8 @@ def _role(name: str, column: "Series") -> tuple[str, str]:
     if distinct == 0:
         return "", "it is empty"
     if distinct == 1 and len(present) == len(column):
-        return "", f"it is {present.iloc[0]} in every row"
+        value = shorten(str(present.iloc[0]), 40, placeholder=" ...")  # on one line
+        return "", f"it is {value} in every row"
     if name.lower() in NUMBERING and distinct == len(column):
         return "", "it numbers or names the rows"
     if is_number_type(column.dtype):
