@@ -15,7 +15,10 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 QUICK = ("one-idea", "kernels", "spectra", "datasets", "saving", "tools")
 PAGES = sorted(
-    path.stem for path in DOCS.glob("*.md") if ">>> " in path.read_text(encoding="utf-8")
+    path.relative_to(DOCS).with_suffix("").as_posix()
+    for folder in (DOCS, DOCS / "papers")
+    for path in folder.glob("*.md")
+    if ">>> " in path.read_text(encoding="utf-8")
 )
 
 
