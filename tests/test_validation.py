@@ -163,6 +163,11 @@ class TestSquareAndSymmetric:
         ):
             v.check_symmetric([[4.0, 1.0], [2.0, 4.0]])
 
+    @pytest.mark.parametrize("half", [np.triu, np.tril])
+    def test_one_triangle_is_named(self, half):
+        with pytest.raises(ValueError, match=r"K has one triangle only.*K \+ K\.T - np\.diag"):
+            v.check_symmetric(half(np.full((3, 3), 2.0)))
+
     def test_asymmetry_across_blocks(self):
         K = np.zeros((3000, 3000))
         K[0, 0], K[2999, 5] = 1.0, 0.5

@@ -431,6 +431,11 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
             raise ValueError(
                 f"{name} is not symmetric: the directions differ by {amount:.2g} of it; {_AVERAGE}"
             )
+        if not np.tril(K, -1).any() or not np.triu(K, 1).any():
+            raise ValueError(
+                f"{name} has one triangle only, the other is zero; mirror it: "
+                f"{name} + {name}.T - np.diag(np.diag({name}))."
+            )
         raise ValueError(
             f"{name} is not symmetric: max|{name} - {name}.T| is {amount:.2g} of max|{name}|; "
             f"average both directions with mercerless.spectra.symmetrize({name}), or use both with "
