@@ -348,7 +348,7 @@ def test_changes_out_of_sight_are_seen_by_asking_pairs_of_different_items(n, lis
     assert_allclose(kernel(X), expected)
     monkeypatch.setenv("GAMMA_OF_A_TEST", "1e-3")
     kernel.diag(X)  # asks as well, and forgets
-    assert not memo.memory_of(kernel.function).store(type(kernel).__name__, True).places
+    assert not memo.MEMORIES.of(kernel.function).store(type(kernel).__name__, True).places
 
 
 def test_a_symmetric_rectangle_is_known_in_the_other_direction(nothing_is_asked_again):
@@ -590,7 +590,7 @@ def test_directed_values_are_never_taken_for_the_other_direction():
 
 
 def test_the_store_is_bounded_and_the_oldest_items_make_room(monkeypatch):
-    monkeypatch.setattr(memo, "_MOST_BYTES", 8 * 30**2)
+    monkeypatch.setattr(memo.Memories, "most_bytes", 8 * 30**2)
     X, _ = words(90)
     X = list(dict.fromkeys(X))
     function = counting()
@@ -599,13 +599,13 @@ def test_the_store_is_bounded_and_the_oldest_items_make_room(monkeypatch):
     # of the first twenty, ten make room for the next; then the others are asked for beside these
     for part in (slice(0, 20), slice(20, 40), slice(10, 40), slice(40, 60), slice(0, 20)):
         assert_allclose(kernel(X[part]), expected[part, part])
-    store = memo.memory_of(function).store("PairFunction", True)
+    store = memo.MEMORIES.of(function).store("PairFunction", True)
     assert 0 < len(store.values) <= 30
     assert_allclose(kernel(X), expected)  # too many to be kept
     calls = function.calls
     assert_allclose(kernel(X[:20]), expected[:20, :20])  # still known
     assert function.calls <= calls + ASKED_AGAIN
-    assert store is memo.memory_of(function).store("PairFunction", True)
+    assert store is memo.MEMORIES.of(function).store("PairFunction", True)
 
 
 def test_items_that_cannot_be_written_down_are_compared_all_the_same():
@@ -855,7 +855,7 @@ def test_slow_functions_are_called_in_parallel_and_fast_ones_are_not():
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("n_items", [40, 7])
 def test_values_from_workers_that_are_not_finite_are_refused(value, n_items, monkeypatch):
-    monkeypatch.setattr(items, "_WORKER_START", -1.0)
+    monkeypatch.setattr(items.PairFunction, "_worker_start", -1.0)
     names = list(range(n_items))
     last = n_items - 1
 
@@ -870,13 +870,13 @@ def test_values_from_workers_that_are_not_finite_are_refused(value, n_items, mon
     ):
         kernel(names)
     assert f"items {last} and {last}" in str(error.value)
-    known = memo.memory_of(late).store("PairFunction", True).read(*2 * [memo.item_keys(names)])
+    known = memo.MEMORIES.of(late).store("PairFunction", True).read(*2 * [memo.item_keys(names)])
     assert not np.isinf(known).any()
     assert np.nanmin(known) == 1.0 and np.isnan(known[-1, -1])  # what came before is kept
 
 
 def test_workers_give_the_values_of_their_items_in_both_forms(monkeypatch):
-    monkeypatch.setattr(items, "_WORKER_START", -1.0)
+    monkeypatch.setattr(items.PairFunction, "_worker_start", -1.0)
 
     def late(a, b):
         time.sleep(0.001)
@@ -915,7 +915,7 @@ def odd_at_last(a, b):
 
 @pytest.mark.slow
 def test_errors_in_workers_name_the_items_of_all_where_only_some_are_tried(monkeypatch):
-    monkeypatch.setattr("mercerless.kernels.items._WORKER_START", 0.0)
+    monkeypatch.setattr("mercerless.kernels.items.PairFunction._worker_start", 0.0)
     X, kernel = list(range(200)), PairFunction(odd_at_last, n_jobs=2, cache=False)
     monkeypatch.setattr(
         PairFunction,

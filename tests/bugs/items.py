@@ -159,7 +159,7 @@ BUGS = [
     # what a model keeps
     Bug(
         "items-kept-by-reference",
-        "copy(item) if type(item) in _CHANGEABLE else item",
+        "copy(item) if type(item) in changeable else item",
         "item",
         f"{ITEMS} -k 'items_that_change'",
     ),
@@ -190,15 +190,20 @@ BUGS = [
     # settings and sizes
     Bug(
         "items-threads-without-settings",
-        "return _OPEN[-1] if _OPEN else _Setting()",
+        "return _SETTINGS.open[-1] if _SETTINGS.open else _Setting()",
         "return _Setting()",
         f"{MEMORY} -k inside_a_context",
     ),
-    Bug("items-settings-of-others", "own = _OWN.get()", "own = None", f"{MEMORY} -k any_order"),
+    Bug(
+        "items-settings-of-others",
+        "own = _SETTINGS.own.get()",
+        "own = None",
+        f"{MEMORY} -k any_order",
+    ),
     Bug(
         "items-settings-closed-in-order",
-        "_OPEN.remove(setting)",
-        "_OPEN.pop()",
+        "_SETTINGS.open.remove(setting)",
+        "_SETTINGS.open.pop()",
         f"{MEMORY} -k any_order",
     ),
     Bug(
@@ -207,7 +212,7 @@ BUGS = [
         "return partial(_call_with, None, function)",
         f"{MEMORY} -k wherever",
     ),
-    Bug("items-kibibytes", '"ki": 2**10,', '"ki": 10**3,', f"{MEMORY} -k sizes_are_read"),
+    Bug("items-kibibytes", "base = 1024 if", "base = 1000 if", f"{MEMORY} -k sizes_are_read"),
     Bug(
         "items-check-memory-too-late",
         "if n_bytes > budget:",
@@ -324,8 +329,8 @@ BUGS = [
     ),
     Bug(
         "items-metric-with-params-definite",
-        "True if self.metric in _DEFINITE_METRICS and not self.params else None",
-        "True if self.metric in _DEFINITE_METRICS else None",
+        "True if self.metric in with_default_parameters and not self.params else None",
+        "True if self.metric in with_default_parameters else None",
         f"{KERNELS} -k Metric",
     ),
     Bug(

@@ -722,8 +722,8 @@ BUGS = [
     ),
     Bug(
         "threads-never-held",
-        "not shape[0] < _SMALL else one_blas_thread()",
-        "not shape[0] < _SMALL else nullcontext()",
+        "one_blas_thread() if n_rows < min_rows else nullcontext()",
+        "nullcontext()",
         THREADS,
     ),
     Bug(

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from mercerless.core.folds import Split
 
-_PARTS = 5  # of a single hold-out
-
 
 def choice_parts(folds: Sequence[Split]) -> list[NDArray]:
     """Places of the held-out rows, part by part: those of the folds, or five parts of a single hold-out."""
@@ -17,7 +15,7 @@ def choice_parts(folds: Sequence[Split]) -> list[NDArray]:
     sizes = [len(valid) for _, valid in folds]
     places = np.arange(sum(sizes))
     if len(sizes) == 1:
-        return np.array_split(places, min(_PARTS, len(places)))
+        return np.array_split(places, min(5, len(places)))
     return np.split(places, np.cumsum(sizes)[:-1])
 
 

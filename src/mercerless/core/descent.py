@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator
 
 # told of {"stage", "value", ...} after every step; True ends the search
 Report = Callable[[dict], bool]
-_START_ITER = 20
 
 
 class Descent(NamedTuple):
@@ -72,9 +71,10 @@ def minimize_with_restarts(
     *,
     max_iter: int = 200,
     tol: float = 1e-6,
+    start_iter: int = 20,
     callback: Report | None = None,
 ) -> Descent:
-    """Minimize a smooth function by L-BFGS-B: 20 iterations from every start, then `max_iter` from the best.
+    """Minimize a smooth function by L-BFGS-B: `start_iter` iterations from every start, then `max_iter` from the best.
 
     Guarantee: a stationary point within the bounds, no worse than any start. `callback` gets a dict after every run
     and stops when it returns True.
@@ -95,7 +95,7 @@ def minimize_with_restarts(
     runs: list[OptimizeResult] = []
     stopped = False
     for i, start in enumerate(starts):
-        runs.append(descend(start, min(_START_ITER, max_iter)))
+        runs.append(descend(start, min(start_iter, max_iter)))
         if callback is not None and callback(
             {"stage": "start", "index": i, "value": float(runs[-1].fun)}
         ):

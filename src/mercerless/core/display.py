@@ -6,11 +6,14 @@ import numpy as np
 
 from mercerless.core.optional import import_optional
 
-#: Okabe-Ito blue, vermilion and a neutral gray: distinct for every common kind of color vision.
-POSITIVE = "#0072B2"
-NEGATIVE = "#D55E00"
-NEUTRAL = "#7F7F7F"
-COLORS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+class Color:
+    """The palette of Okabe and Ito: distinct for every common kind of color vision."""
+
+    POSITIVE = "#0072B2"
+    NEGATIVE = "#D55E00"
+    NEUTRAL = "#7F7F7F"
+    SERIES = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 class Display:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -44,10 +44,13 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
     """What every fit does: set attributes at its end, and report progress to callbacks."""
 
     _column_labels: list[str] | None = None
+    #: Attributes that validation sets before the fit.
+    _set_by_validation: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
 
     def _set_fitted(self, **attributes: Any) -> None:
         """Set all fitted attributes at once, and remove those of an earlier fit."""
-        for name in [name for name in vars(self) if name.endswith("_") and name not in _VALIDATED]:
+        validated = self._set_by_validation
+        for name in [name for name in vars(self) if name.endswith("_") and name not in validated]:
             delattr(self, name)
         for name, value in attributes.items():
             setattr(self, name, value)
@@ -151,7 +154,7 @@ class KernelEstimator(FittedEstimator):
 
     def _forget_columns(self) -> None:
         """Forget the columns of an earlier fit."""
-        for name in (*_VALIDATED, "_column_labels", "_numeric_items"):
+        for name in (*self._set_by_validation, "_column_labels", "_numeric_items"):
             self.__dict__.pop(name, None)
 
     def _test_items(self, X: Any) -> Any:
@@ -310,9 +313,6 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     @abstractmethod
     def _transform(self, items: Any) -> NDArray:
         """Features of checked items."""
-
-
-_VALIDATED = ("n_features_in_", "feature_names_in_")  # which validation sets before the fit
 
 
 class Progress:

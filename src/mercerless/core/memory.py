@@ -12,18 +12,6 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_UNITS = {
-    "": 1,
-    "k": 10**3,
-    "m": 10**6,
-    "g": 10**9,
-    "t": 10**12,
-    "ki": 2**10,
-    "mi": 2**20,
-    "gi": 2**30,
-    "ti": 2**40,
-}
-
 
 @dataclass(frozen=True, eq=False)
 class _Setting:
@@ -32,11 +20,19 @@ class _Setting:
     memory_limit: int | float | str | None = None
 
 
-_OWN: ContextVar[_Setting | None] = ContextVar("mercerless_setting", default=None)
-# Settings of the blocks that are open in any thread, the last one opened at the end: a new thread has no context of its
-# own and works under the last one.
-_OPEN: list[_Setting] = []
-_OPEN_LOCK = Lock()
+class _Settings:
+    """The settings that are in force."""
+
+    def __init__(self) -> None:
+        #: Of the innermost block of this thread.
+        self.own: ContextVar[_Setting | None] = ContextVar("mercerless_setting", default=None)
+        #: Of the blocks that are open in any thread, the last one opened at the end: a new thread has no context of
+        #: its own and works under the last one.
+        self.open: list[_Setting] = []
+        self.lock = Lock()
+
+
+_SETTINGS = _Settings()
 
 
 @contextmanager
@@ -71,24 +67,24 @@ def config_context(*, memory_limit: int | float | str | None = None) -> Iterator
     """
     memory_budget(memory_limit)
     setting = _Setting(memory_limit)
-    token = _OWN.set(setting)
-    with _OPEN_LOCK:
-        _OPEN.append(setting)
+    token = _SETTINGS.own.set(setting)
+    with _SETTINGS.lock:
+        _SETTINGS.open.append(setting)
     try:
         yield
     finally:
-        with _OPEN_LOCK:
-            _OPEN.remove(setting)
-        _OWN.reset(token)
+        with _SETTINGS.lock:
+            _SETTINGS.open.remove(setting)
+        _SETTINGS.own.reset(token)
 
 
 def _current_setting() -> _Setting:
     """The setting of the innermost block of this thread, else of the last one opened in any thread."""
-    own = _OWN.get()
+    own = _SETTINGS.own.get()
     if own is not None:
         return own
-    with _OPEN_LOCK:
-        return _OPEN[-1] if _OPEN else _Setting()
+    with _SETTINGS.lock:
+        return _SETTINGS.open[-1] if _SETTINGS.open else _Setting()
 
 
 def with_settings(function: Callable[..., T]) -> Callable[..., T]:
@@ -139,7 +135,10 @@ def memory_budget(memory_limit: int | float | str | None = None) -> int:
             raise ValueError(
                 f"memory_limit={memory_limit!r} is not a size; write for example '2GB' or '500MiB'."
             )
-        memory_limit = float(match.group(1)) * _UNITS[match.group(2)]
+        number, unit = match.groups()
+        base = 1024 if unit.endswith("i") else 1000
+        power = " kmgt".index(unit[0]) if unit else 0
+        memory_limit = float(number) * float(base**power)
     if not memory_limit > 0:
         raise ValueError(
             f"memory_limit={memory_limit!r} must be positive; write for example '2GB', or None for "

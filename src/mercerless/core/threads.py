@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from threading import Lock, local
 from typing import Any
 
@@ -10,24 +11,25 @@ from threadpoolctl import ThreadpoolController
 
 __all__ = ["allowed_threads", "blas_threads", "one_blas_thread"]
 
-_SMALL = 1500  # rows; eigendecompositions of fewer take longer with two threads than with one
-_CONTROLLER: ThreadpoolController | None = None
 _HELD = Lock()  # by the thread that holds BLAS, which alone may give it back
 # of every thread: how many others it may start for blocks of kernels while BLAS is held
 _LOCAL = local()
 
 
-def blas_threads(rows: Any) -> AbstractContextManager[None]:
+def blas_threads(rows: Any, min_rows: int = 1500) -> AbstractContextManager[None]:
     """Hold BLAS to one thread for matrices of few rows; leave it what the user allows for larger ones.
 
     `rows` is their number, or what has one entry for each, as it was given and before it is checked.
+    Eigendecompositions of fewer than `min_rows` rows take longer with two threads than with one.
     """
-    shape: tuple | None = getattr(rows, "shape", None)
-    if shape is None:
-        shape = (
-            (rows,) if isinstance(rows, int) else (len(rows),) if isinstance(rows, Sized) else ()
-        )
-    return nullcontext() if len(shape) > 0 and not shape[0] < _SMALL else one_blas_thread()
+    shape = getattr(rows, "shape", None)
+    if isinstance(rows, int):
+        n_rows = rows
+    elif shape is not None:
+        n_rows = shape[0] if shape else 0
+    else:
+        n_rows = len(rows) if isinstance(rows, Sized) else 0
+    return one_blas_thread() if n_rows < min_rows else nullcontext()
 
 
 @contextmanager
@@ -64,9 +66,7 @@ def allowed_threads() -> int:
     return max(1, min(counts))
 
 
+@cache
 def _blas() -> ThreadpoolController:
-    # Finding the loaded libraries takes milliseconds, so it is done once.
-    global _CONTROLLER
-    if _CONTROLLER is None:
-        _CONTROLLER = ThreadpoolController().select(user_api="blas")
-    return _CONTROLLER
+    """The loaded libraries: finding them takes milliseconds, so it is done once."""
+    return ThreadpoolController().select(user_api="blas")

@@ -18,18 +18,14 @@ from sklearn.utils.validation import validate_data as check_data
 from mercerless.core.memory import row_blocks
 from mercerless.core.optional import import_optional
 
-#: Whose frames lie between a line of the user and ours.
-INNER_PACKAGES = ("mercerless", "sklearn", "contextlib", "joblib")
-#: Asymmetry, relative to the largest entry, that is taken for rounding; in float32, the second.
+#: Asymmetry, relative to the largest entry, that is taken for rounding.
 SYMMETRY_RTOL = 1e-8
-_SYMMETRY_RTOL_32 = 1e-5
-# items that a model copies, so that changing them in place later does not change the model
-_CHANGEABLE = (np.ndarray, list, dict, set, bytearray)
 
 
 def is_rounding(asymmetry: float, dtype: DTypeLike = np.float64) -> bool:
     """Whether an asymmetry, relative to the largest entry, is no more than rounding in this type."""
-    return asymmetry <= (_SYMMETRY_RTOL_32 if dtype == np.float32 else SYMMETRY_RTOL)
+    tolerance = 1e-5 if dtype == np.float32 else SYMMETRY_RTOL
+    return asymmetry <= tolerance
 
 
 def check_readable(A: Any, name: str = "X") -> None:
@@ -149,9 +145,10 @@ def own_copy(rows: NDArray, given: Any) -> NDArray:
     if isinstance(given, np.memmap):
         return rows
     if rows.dtype == object:
+        changeable = (np.ndarray, list, dict, set, bytearray)
         items = np.empty_like(rows)
         for place, item in np.ndenumerate(rows):
-            items[place] = copy(item) if type(item) in _CHANGEABLE else item
+            items[place] = copy(item) if type(item) in changeable else item
         return items
     is_view = not rows.flags.owndata
     if is_view or (hasattr(given, "__array__") and np.may_share_memory(rows, np.asarray(given))):
@@ -409,17 +406,18 @@ def relative_asymmetry(K: NDArray) -> float:
     return worst / largest
 
 
-_AVERAGE = (
-    "average them with direction='mean' where the estimator has it, else with "
-    "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2, symmetric=True), or use both with "
-    "mercerless.SimilarityClassifier or SimilarityRegressor and direction='both'."
-)
-
-
 def check_symmetric_kernel(kernel: Any) -> None:
     """Raise for a kernel that is declared asymmetric, if its square matrix is never computed."""
     if kernel.symmetric is False:
-        raise ValueError(f"The kernel is not symmetric: its two directions differ; {_AVERAGE}")
+        raise _asymmetric_kernel("The kernel is not symmetric: its two directions differ")
+
+
+def _asymmetric_kernel(problem: str) -> ValueError:
+    return ValueError(
+        f"{problem}; average them with direction='mean' where the estimator has it, else with "
+        "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2, symmetric=True), or use both "
+        "with mercerless.SimilarityClassifier or SimilarityRegressor and direction='both'."
+    )
 
 
 def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
@@ -428,8 +426,8 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
     amount = relative_asymmetry(K)
     if not is_rounding(amount, K.dtype):
         if name == "the kernel matrix":
-            raise ValueError(
-                f"{name} is not symmetric: the directions differ by {amount:.2g} of it; {_AVERAGE}"
+            raise _asymmetric_kernel(
+                f"{name} is not symmetric: the directions differ by {amount:.2g} of it"
             )
         if not np.tril(K, -1).any() or not np.triu(K, 1).any():
             raise ValueError(
@@ -574,11 +572,12 @@ def check_classes(
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's code that called us, past the frames of this package and scikit-learn."""
+    inner_packages = ("mercerless", "sklearn", "contextlib", "joblib")
     frame = sys._getframe(1)
     level = 2
     while (
         frame.f_back is not None
-        and frame.f_globals.get("__name__", "").partition(".")[0] in INNER_PACKAGES
+        and frame.f_globals.get("__name__", "").partition(".")[0] in inner_packages
     ):
         frame = frame.f_back
         level = level + 1

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.core.display import NEGATIVE, NEUTRAL, POSITIVE, Display
+from mercerless.core.display import Color, Display
 from mercerless.hyper.selection import encode_target
 
 
@@ -106,13 +106,13 @@ class LearnedKernelDisplay(Display):
         ranks = np.arange(1, len(values) + 1)
         top = float(np.abs(values).max()) or 1.0
         negative = values < -1e-10 * top
-        ax.plot(ranks, values, "o", color=POSITIVE, label="learned", ms=4, alpha=0.8)
+        ax.plot(ranks, values, "o", color=Color.POSITIVE, label="learned", ms=4, alpha=0.8)
         if negative.any():
             ax.plot(
                 ranks[negative],
                 values[negative],
                 "o",
-                color=NEGATIVE,
+                color=Color.NEGATIVE,
                 label="learned, negative",
                 ms=4,
             )
@@ -121,13 +121,13 @@ class LearnedKernelDisplay(Display):
                 ranks,
                 np.linalg.eigvalsh(self.target)[::-1],
                 "x",
-                color=NEUTRAL,
+                color=Color.NEUTRAL,
                 label="target",
                 ms=4,
                 alpha=0.8,
             )
         ax.set_yscale("symlog", linthresh=1e-3 * top)
-        ax.axhline(0, color=NEUTRAL, lw=0.8)
+        ax.axhline(0, color=Color.NEUTRAL, lw=0.8)
         ax.set(title="spectra", xlabel="rank", ylabel="eigenvalue")
         ax.legend(frameon=False)
 

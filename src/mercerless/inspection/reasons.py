@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.core.display import NEGATIVE, NEUTRAL, POSITIVE, Display
+from mercerless.core.display import Color, Display
 
 
 @dataclass(eq=False, repr=False)
@@ -141,9 +141,9 @@ class ReasonsDisplay(Display):
     def _draw(self, ax: Any) -> None:
         rows = np.arange(len(self.shares))[::-1]
         named = np.arange(len(rows)) < len(rows) - 2
-        colors = np.where(self.shares >= 0.0, POSITIVE, NEGATIVE)
-        ax.barh(rows, self.shares, height=0.7, color=np.where(named, colors, NEUTRAL))
-        ax.axvline(0.0, color=NEUTRAL, linewidth=0.8)
+        colors = np.where(self.shares >= 0.0, Color.POSITIVE, Color.NEGATIVE)
+        ax.barh(rows, self.shares, height=0.7, color=np.where(named, colors, Color.NEUTRAL))
+        ax.axvline(0.0, color=Color.NEUTRAL, linewidth=0.8)
         for row, share in zip(rows, self.shares):
             side = 1 if share >= 0.0 else -1
             ax.annotate(

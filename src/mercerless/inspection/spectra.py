@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigvalsh
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.core.display import NEGATIVE, NEUTRAL, POSITIVE, Display
+from mercerless.core.display import Color, Display
 from mercerless.core.validation import check_option, check_square, check_symmetric, guess_task
 from mercerless.inspection.maps import likeness_order
 from mercerless.spectra import Indefiniteness, as_similarities, indefiniteness, matrix_kind
@@ -123,9 +123,9 @@ class SpectrumDisplay(Display):
         report = self.report
         start = 0
         for count, color, label in (
-            (report.n_positive, POSITIVE, "positive"),
-            (report.n_zero, NEUTRAL, "zero up to rounding"),
-            (report.n_negative, NEGATIVE, "negative"),
+            (report.n_positive, Color.POSITIVE, "positive"),
+            (report.n_zero, Color.NEUTRAL, "zero up to rounding"),
+            (report.n_negative, Color.NEGATIVE, "negative"),
         ):
             if count:
                 edges = np.arange(start, start + count + 1) + 0.5

@@ -22,9 +22,6 @@ from mercerless.kernels.items import (
 )
 from mercerless.kernels.stationary import Gaussian, Laplace, Stationary
 
-# scikit-learn's kernels that are positive semi-definite whatever their data, with their default parameters.
-_DEFINITE_METRICS = {"rbf", "laplacian", "linear", "polynomial", "poly", "cosine", "chi2"}
-
 
 class Precomputed(Kernel):
     """The kernel whose rows are the matrix itself: ``k(X) = X``.
@@ -77,7 +74,16 @@ class Metric(Kernel):
         """Whether every matrix is positive semi-definite; None where that is not known."""
         if self.metric == "sigmoid":
             return False
-        return True if self.metric in _DEFINITE_METRICS and not self.params else None
+        with_default_parameters = {
+            "rbf",
+            "laplacian",
+            "linear",
+            "polynomial",
+            "poly",
+            "cosine",
+            "chi2",
+        }
+        return True if self.metric in with_default_parameters and not self.params else None
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
         X, Y, same = check_pair(X, Y)

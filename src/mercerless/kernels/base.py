@@ -16,12 +16,6 @@ from mercerless.core.validation import check_real
 
 T = TypeVar("T")
 
-# Entries of the result that one thread works on at a time: they stay in the second-level cache between the
-# matrix product and the elementwise part.
-_BLOCK_BYTES = 2**19
-# Below this many entries a thread costs more than it brings.
-_THREAD_ENTRIES = 2**18
-
 
 class Parameter(NamedTuple):
     """A tunable constructor parameter: its name, the map to an unconstrained scale, and its range.
@@ -479,17 +473,26 @@ class Product(_Pair):
 
 
 def over_row_blocks(
-    work: Callable[[slice], None], n_rows: int, n_columns: int, itemsize: int
+    work: Callable[[slice], None],
+    n_rows: int,
+    n_columns: int,
+    itemsize: int,
+    *,
+    block_bytes: int = 2**19,
+    min_entries: int = 2**18,
 ) -> None:
     """Call ``work(rows)`` for blocks of rows that fit the cache, on as many threads as the user allows.
 
     As many as BLAS has, which is held to one meanwhile; blocks depend on the shapes only, so that results do not depend
-    on the number of threads. `n_columns` counts the columns in use at a time, `itemsize` their bytes.
+    on the number of threads. `n_columns` counts the columns in use at a time, `itemsize` their bytes. Blocks of
+    `block_bytes` stay in the second-level cache between the matrix product and the elementwise part; with fewer than
+    `min_entries` a thread costs more than it brings.
     """
-    blocks = list(
-        row_blocks(n_rows, n_columns * itemsize, max(_BLOCK_BYTES, 16 * n_columns * itemsize))
-    )
-    threads = min(allowed_threads(), len(blocks)) if n_rows * n_columns >= _THREAD_ENTRIES else 1
+    bytes_per_row = n_columns * itemsize
+    blocks = list(row_blocks(n_rows, bytes_per_row, max(block_bytes, 16 * bytes_per_row)))
+    threads = 1
+    if n_rows * n_columns >= min_entries:
+        threads = min(allowed_threads(), len(blocks))
     with one_blas_thread(alone=True):
         if threads == 1:
             for rows in blocks:

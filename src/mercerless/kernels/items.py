@@ -33,12 +33,6 @@ STRING_SIMILARITIES = {
     "osa": "OSA",
     "lcs": "LCSseq",
 }
-# Known pairs that are compared again in every call, and one more for every 20 items.
-_ASKED_AGAIN = 5
-# Draws these pairs; no result depends on it unless the function has changed.
-_DRAWS = np.random.default_rng(0)
-# Seconds until other processes have started and loaded what they need.
-_WORKER_START = 3.0
 
 
 class _OfItems(Kernel):
@@ -51,6 +45,8 @@ class _OfItems(Kernel):
     takes_objects = True
     cache: bool = True
     progress: bool = False
+    #: Draws the known pairs that are compared again; no result depends on it unless the function has changed.
+    _draws = np.random.default_rng(0)
 
     def __init__(
         self,
@@ -83,7 +79,7 @@ class _OfItems(Kernel):
             store, keys = self._store(memory, items, items[:0], bool(self.symmetric))
             diagonal = np.full(len(items), np.nan)
             if memory is not None and store is not None:
-                drawn = _DRAWS.permutation(len(items))[:100]
+                drawn = self._draws.permutation(len(items))[:100]
                 subset = items[drawn]
                 its_keys = [keys[0][k] for k in drawn]
                 known = store.read(its_keys, its_keys)
@@ -213,8 +209,8 @@ class _OfItems(Kernel):
             places = np.flatnonzero(is_known)
         if not len(places):
             return False
-        n_asked = _ASKED_AGAIN + len(rows) // 20
-        drawn = np.unique(places[_DRAWS.integers(len(places), size=n_asked)])
+        n_asked = 5 + len(rows) // 20
+        drawn = np.unique(places[self._draws.integers(len(places), size=n_asked)])
         i, j = np.unravel_index(drawn, known.shape)
         asked = rows[i], columns[j], np.column_stack([numbers[0][i], numbers[1][j]])
         before = known[i, j]
@@ -321,6 +317,9 @@ class PairFunction(_OfItems):
            [3., 1., 4.]])
     """
 
+    #: Seconds until other processes have started and loaded what they need.
+    _worker_start = 3.0
+
     def __init__(
         self,
         function: Callable[[Any, Any], float],
@@ -342,7 +341,7 @@ class PairFunction(_OfItems):
             remaining = np.flatnonzero(todo[i])
             while len(remaining):
                 saved_by_workers = meter.left() * (1 - 1 / n_jobs)
-                if n_jobs > 1 and meter.elapsed() > 0.3 and saved_by_workers > _WORKER_START:
+                if n_jobs > 1 and meter.elapsed() > 0.3 and saved_by_workers > self._worker_start:
                     todo = todo & np.isnan(K)
                     return self._fill_in_parallel(K, todo, rows, columns, numbers, n_jobs, meter)
                 start = perf_counter()

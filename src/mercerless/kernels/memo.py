@@ -35,38 +35,7 @@ from numpy.typing import NDArray
 
 from mercerless.core.memory import memory_budget
 
-# Size of all stores together, enough for 5792 items; an eighth of the memory budget if that is less.
-_MOST_BYTES = 2**28
-# Number of functions whose values are kept.
-_MOST_FUNCTIONS = 8
-# Objects of these modules are equal if their content is; others only if they are the same object.
-_BY_VALUE = frozenset(
-    {"builtins", "collections", "datetime", "decimal", "fractions", "numpy", "pandas"}
-)
-# Kinds of arrays that are determined by dtype, shape and bytes.
-_NUMBERS_AND_TEXT = "biufcmMSU"
-# Folders of Python and of installed packages.
-_LIBRARIES = tuple(
-    str(Path(folder)) + os.sep
-    for folder in {
-        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        *site.getsitepackages(),
-        site.getusersitepackages(),
-    }
-)
 _LruCache = type(functools.lru_cache(len))
-# Attributes that Python itself sets, some of them only at the first use of a class.
-_CLASS_INTERNALS = frozenset(
-    {
-        "__annotations__",
-        "__dict__",
-        "__doc__",
-        "__module__",
-        "__slotnames__",
-        "__weakref__",
-        "_abc_impl",
-    }
-)
 
 
 class PairStore:
@@ -167,28 +136,39 @@ class Memory:
         return sum(store.values.nbytes for store in list(self.stores.values()))
 
 
-_MEMORIES: OrderedDict[Hashable, Memory] = OrderedDict()
-_MEMORIES_LOCK = Lock()
+class Memories:
+    """The memories of all functions; those of the least recently used ones make room for new ones."""
+
+    #: Size of all stores together, enough for 5792 items; an eighth of the memory budget if that is less.
+    most_bytes = 2**28
+    #: Number of functions whose values are kept.
+    most_functions = 8
+
+    def __init__(self) -> None:
+        self.by_function: OrderedDict[Hashable, Memory] = OrderedDict()
+        self.lock = Lock()
+
+    def of(self, function: Any) -> Memory:
+        """The memory of a function, now the most recently used one."""
+        key = _function_key(function)
+        with self.lock:
+            memory = self.by_function.setdefault(key, Memory(function))
+            self.by_function.move_to_end(key)
+            while len(self.by_function) > 1 and self._is_full():
+                self.by_function.popitem(last=False)
+        return memory
+
+    def _is_full(self) -> bool:
+        n_bytes = sum(memory.n_bytes() for memory in self.by_function.values())
+        return len(self.by_function) > self.most_functions or n_bytes > self.most_bytes
+
+
+MEMORIES = Memories()
 
 
 def most_items() -> int:
     """The number of items for which a store has room."""
-    return int(np.sqrt(min(_MOST_BYTES, memory_budget() // 8) / 8))
-
-
-def memory_of(function: Any) -> Memory:
-    """The memory of a function; those of the least recently used functions make room for new ones."""
-    key = _function_key(function)
-    with _MEMORIES_LOCK:
-        memory = _MEMORIES.setdefault(key, Memory(function))
-        _MEMORIES.move_to_end(key)
-        others = list(_MEMORIES)[:-1]
-        while others and (
-            len(_MEMORIES) > _MOST_FUNCTIONS
-            or sum(each.n_bytes() for each in _MEMORIES.values()) > _MOST_BYTES
-        ):
-            del _MEMORIES[others.pop(0)]
-    return memory
+    return int(np.sqrt(min(MEMORIES.most_bytes, memory_budget() // 8) / 8))
 
 
 @contextmanager
@@ -201,7 +181,7 @@ def remembering(function: Any) -> Iterator[Memory | None]:
     if state is None:
         yield None
         return
-    memory = memory_of(function)
+    memory = MEMORIES.of(function)
     if memory.state != state:
         memory.clear()
     try:
@@ -222,7 +202,7 @@ def _key(item: Any) -> Hashable:
     """Digest of an item, with the identities of objects in it that are not determined by their content."""
     if type(item) in (str, np.str_):
         return _digest(b"s" + item.encode("utf-8", "surrogatepass"))
-    if type(item) is np.ndarray and item.dtype.kind in _NUMBERS_AND_TEXT:
+    if type(item) is np.ndarray and item.dtype.kind in "biufcmMSU":  # determined by its bytes
         kind = f"{item.dtype.str}{item.shape}".encode()
         return _digest(kind + np.ascontiguousarray(item).tobytes())
     writer = _Writer(with_classes=False)
@@ -289,6 +269,35 @@ class _Writer(pickle.Pickler):
     defaults, closure and the globals that the code names; with `with_classes`, the attributes of classes.
     """
 
+    #: Objects of these modules are equal if their content is; others only if they are the same object.
+    by_value = frozenset(
+        {"builtins", "collections", "datetime", "decimal", "fractions", "numpy", "pandas"}
+    )
+    #: Attributes that Python itself sets, some of them only at the first use of a class.
+    class_internals = frozenset(
+        {
+            "__annotations__",
+            "__dict__",
+            "__doc__",
+            "__module__",
+            "__slotnames__",
+            "__weakref__",
+            "_abc_impl",
+        }
+    )
+    #: Parts of functions, classes and modules that pickle cannot write.
+    machinery = (
+        CodeType,
+        ModuleType,
+        staticmethod,
+        classmethod,
+        property,
+        GetSetDescriptorType,
+        MemberDescriptorType,
+        MappingProxyType,
+        _LruCache,
+    )
+
     def __init__(self, *, with_classes: bool):
         self.with_classes = with_classes
         self.identities: list[int] = []  # of objects that are not determined by their content
@@ -309,7 +318,7 @@ class _Writer(pickle.Pickler):
             return self._function(thing)
         if isinstance(thing, type):
             return self._class(thing)
-        if isinstance(thing, _MACHINERY):
+        if isinstance(thing, self.machinery):
             return _machinery(thing)
         return self._object(thing)
 
@@ -322,13 +331,13 @@ class _Writer(pickle.Pickler):
         if not self.with_classes or _is_installed(kind.__module__):
             return NotImplemented
         attributes = {
-            name: value for name, value in vars(kind).items() if name not in _CLASS_INTERNALS
+            name: value for name, value in vars(kind).items() if name not in self.class_internals
         }
         return _stub, ("class", kind.__qualname__), (kind.__bases__, attributes)
 
     def _object(self, thing: Any) -> Any:
         kind = type(thing)
-        is_by_value = kind.__module__.partition(".")[0] in _BY_VALUE
+        is_by_value = kind.__module__.partition(".")[0] in self.by_value
         if not is_by_value:
             self.identities.append(id(thing))
         if _chooses_its_pickle(kind):  # and may omit something
@@ -337,20 +346,6 @@ class _Writer(pickle.Pickler):
         if is_by_value:
             self.plain.add(kind)
         return NotImplemented
-
-
-#: Parts of functions, classes and modules that pickle cannot write.
-_MACHINERY = (
-    CodeType,
-    ModuleType,
-    staticmethod,
-    classmethod,
-    property,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    MappingProxyType,
-    _LruCache,
-)
 
 
 def _machinery(thing: Any) -> tuple:
@@ -416,6 +411,15 @@ def _attributes(value: Any, names: list[str], seen: tuple = ()) -> Any:
     return {name: _attributes(each, names, (*seen, value)) for name, each in found.items()}
 
 
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    """Folders of Python and of installed packages."""
+    kinds = ("stdlib", "platstdlib", "purelib", "platlib")
+    folders = {sysconfig.get_path(kind) for kind in kinds}
+    folders |= {*site.getsitepackages(), site.getusersitepackages()}
+    return tuple(str(Path(folder)) + os.sep for folder in folders)
+
+
 def _is_installed(name: str | None) -> bool:
     """Whether a module belongs to Python, to this package or to an installed one."""
     if name is None or name == "__main__":
@@ -424,7 +428,7 @@ def _is_installed(name: str | None) -> bool:
     file = getattr(sys.modules.get(name), "__file__", None)
     if file is None:  # compiled into Python, or made in memory
         return package in sys.stdlib_module_names
-    return package == "mercerless" or file.startswith(_LIBRARIES)
+    return package == "mercerless" or file.startswith(_libraries())
 
 
 def _chooses_its_pickle(kind: type) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.core.display import COLORS, NEGATIVE, NEUTRAL, POSITIVE, Display
+from mercerless.core.display import Color, Display
 from mercerless.core.validation import check_option
 
 
@@ -107,8 +107,8 @@ class ValidationSurfaceDisplay(Display):
 
     def _draw(self, ax: Any, **kwargs: Any) -> None:
         if self.other is None:
-            ax.plot(self.alpha, self.error, **{"color": POSITIVE, "marker": "."} | kwargs)
-            ax.axvline(self.chosen[0], color=NEGATIVE, label="chosen")
+            ax.plot(self.alpha, self.error, **{"color": Color.POSITIVE, "marker": "."} | kwargs)
+            ax.axvline(self.chosen[0], color=Color.NEGATIVE, label="chosen")
             ax.set(xscale="log", yscale="log", ylabel="validation error")
             ax.legend(frameon=False)
         else:
@@ -232,15 +232,15 @@ class KreinPartsDisplay(Display):
             x = self.position[order]
             whole = self.positive + self.negative + self.intercept
             if self.target is not None and self.target.dtype.kind in "fiu":
-                ax.plot(x, self.target[order], ".", color=NEUTRAL, alpha=0.6, label="y")
+                ax.plot(x, self.target[order], ".", color=Color.NEUTRAL, alpha=0.6, label="y")
             ax.plot(x, whole[order], color="black", label="f", **kwargs)
-            ax.plot(x, self.positive[order], color=POSITIVE, label="f+", **kwargs)
-            ax.plot(x, self.negative[order], color=NEGATIVE, label="f-", **kwargs)
+            ax.plot(x, self.positive[order], color=Color.POSITIVE, label="f+", **kwargs)
+            ax.plot(x, self.negative[order], color=Color.NEGATIVE, label="f-", **kwargs)
             ax.legend(frameon=False)
             ax.set(xlabel="feature", ylabel="value")
         elif self.target is not None and self.target.dtype.kind != "f":
             for value, color in zip(
-                np.unique(self.target), COLORS * (1 + len(np.unique(self.target)) // 6)
+                np.unique(self.target), Color.SERIES * (1 + len(np.unique(self.target)) // 6)
             ):
                 rows = self.target == value
                 options = {"s": 12, "color": color, "label": value} | kwargs
@@ -254,5 +254,5 @@ class KreinPartsDisplay(Display):
                 ax.figure.colorbar(points, ax=ax, label="y")
         if self.position is None:
             ax.set(xlabel="f+", ylabel="f-")
-            ax.axhline(0, color=NEUTRAL, lw=0.5)
-            ax.axvline(0, color=NEUTRAL, lw=0.5)
+            ax.axhline(0, color=Color.NEUTRAL, lw=0.5)
+            ax.axvline(0, color=Color.NEUTRAL, lw=0.5)

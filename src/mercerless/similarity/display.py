@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.core.display import NEGATIVE, POSITIVE, Display
+from mercerless.core.display import Color, Display
 
 
 @dataclass(eq=False, repr=False)
@@ -79,11 +79,11 @@ class StackDisplay(Display):
     def _draw(self, left: Any, right: Any) -> None:
         families = [name for name in self.scores if name != "stack"]
         rows = np.arange(len(families))[::-1]
-        left.axvline(self.scores["stack"][self.loss], color=NEGATIVE, label="stack")
+        left.axvline(self.scores["stack"][self.loss], color=Color.NEGATIVE, label="stack")
         left.scatter(
             [self.scores[name][self.loss] for name in families],
             rows,
-            color=POSITIVE,
+            color=Color.POSITIVE,
             zorder=3,
             label="alone",
         )
@@ -95,7 +95,7 @@ class StackDisplay(Display):
         left.legend(frameon=False)
         left.set_title(self.sentence, loc="left", fontsize="medium")
         weights = [self.scores[name]["weight"] for name in families]
-        right.barh(rows, weights, height=0.6, color=POSITIVE)
+        right.barh(rows, weights, height=0.6, color=Color.POSITIVE)
         for row, weight in zip(rows, weights):
             right.annotate(
                 f"{weight:.2f}", (weight, row), (4, 0), textcoords="offset points", va="center"
