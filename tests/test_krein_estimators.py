@@ -23,8 +23,11 @@ from mercerless import (
     config_context,
 )
 from mercerless.core.basis import make_basis
+from mercerless.core.folds import fold_numbers
 from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Sigmoid
+from mercerless.krein import selection
 from mercerless.krein.selection import Family, ValidationObjective, make_candidates
+from mercerless.krein.solver import training_spectrum, validation_loss
 from mercerless.lowrank import Landmarks
 
 FIXED = {"alpha_positive": 1e-2, "alpha_negative": 3e-2}
@@ -375,6 +378,43 @@ def test_gradient_tuning_of_a_precomputed_kernel_tunes_the_penalties():
     assert len(model.tuning_.x) == 2
     grid = KreinRidge("precomputed", random_state=0).fit(K, y)
     assert model.tuning_.value < 1.1 * y.var() * grid.cv_results_["error"].min()
+
+
+def test_gradient_tuning_of_a_precomputed_kernel_decomposes_every_fold_once(monkeypatch):
+    X, y = data(50)
+    K = TL1(3.0)(X)
+    weight = np.linspace(0.5, 2.0, len(y))
+    sizes = []
+
+    def counted(matrix, *arguments, **options):
+        sizes.append(len(matrix))
+        return training_spectrum(matrix, *arguments, **options)
+
+    monkeypatch.setattr(selection, "training_spectrum", counted)
+    model = KreinRidge("precomputed", search=GradientSearch(2, 20), cv=5, constraint=Sphere())
+    model.set_params(random_state=0).fit(K, y, sample_weight=weight)
+    assert sizes == [40] * 5
+    # the error at the end, of folds that are decomposed again
+    folds = fold_numbers(
+        5, K, y, classify=False, used=np.arange(50), precomputed=True, random_state=0
+    )
+    errors = []
+    for fold in range(5):
+        train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        part = validation_loss(
+            K[np.ix_(train, train)],
+            y[train, None],
+            K[np.ix_(test, train)],
+            y[test, None],
+            model.alpha_positive_,
+            model.alpha_negative_,
+            model.radius_,
+            sample_weight=weight[train],
+            weight_val=weight[test],
+            constraint="sphere",
+        )
+        errors.append(part.loss)
+    assert_allclose(model.tuning_.value, np.mean(errors), rtol=1e-10)
 
 
 def test_grid_search_reaches_kernel_parameters():

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.svm import SVC
 
 from mercerless import HyperRidge
-from mercerless.kernels import Gaussian, Log
+from mercerless.kernels import Gaussian
 from mercerless.kernels.hyper import TensorHyper
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -152,23 +152,6 @@ def test_fit_rate_recovers_a_power_law():
     assert rate.standard_error < 1e-10
     with pytest.raises(ValueError, match="positive errors"):
         rates.fit_rate(sizes, [1, 0, 1, 1])
-
-
-def test_eigenvalue_growth_of_known_kernels():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(300, 2))
-    log = rates.eigenvalue_growth(Log(), X, [40, 80, 160], n_repeats=4, random_state=0)
-    # the one negative eigenvalue is minus the sum of the others
-    assert_allclose(log.negative, 1.0, atol=0.05)
-    gauss = rates.eigenvalue_growth(Gaussian(0.5), X, [40, 80, 160], n_repeats=4, random_state=0)
-    assert_allclose(gauss.positive, 1.0, atol=0.05)
-    assert np.isnan(gauss.negative)
-    same = rates.eigenvalue_growth(
-        "precomputed", Log()(X), [40, 80, 160], n_repeats=4, random_state=0
-    )
-    assert_allclose(same.largest, log.largest, rtol=1e-8)
-    with pytest.raises(ValueError, match="at least two"):
-        rates.eigenvalue_growth(Log(), X, [40])
 
 
 def test_learning_curve_of_ordinary_least_squares():

@@ -1,6 +1,7 @@
-"""Tables 1 and 3 of Oglic and Gaertner (2018), and Figures 1 and 2 of Liu et al. (2021), beside the papers' numbers.
+"""The tables of Oglic and Gaertner (2018), and Figures 1 and 2 of Liu et al. (2021), beside the papers' numbers.
 
     python benchmarks/papers/krein.py table1 [--full] [--sizes 1000] [--draws 1]
+    MERCERLESS_DATA=... python benchmarks/papers/krein.py table2 [--sets protein] [--folds 3]
     MERCERLESS_DATA=... python benchmarks/papers/krein.py table3 [--full] [--sets yacht pm10] [--kernels gauss]
     MERCERLESS_DATA=... python benchmarks/papers/krein.py figures [--full] [--features raw]
 
@@ -24,8 +25,9 @@ from pathlib import Path
 
 import numpy as np
 from generators import make_krein_matrix
+from krein_table2 import table2
 from paper_sets import load
-from rates import PENALTIES, eigenvalue_growth, fit_rate, learning_curve, penalized_errors
+from rates import PENALTIES, fit_rate, learning_curve, penalized_errors
 from scipy.linalg import eigvalsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -43,9 +45,10 @@ from mercerless.kernels import (
     SphericalPolynomial,
 )
 from mercerless.spectra import SpectrumTransformer, indefiniteness
+from mercerless.theory import eigenvalue_growth
 
 HERE = Path(__file__).parent
-CLASSIFICATION = ("ionosphere", "breastcancer", "australian", "pima")
+CLASSIFICATION = ("haberman", "ionosphere", "breastcancer", "australian", "pima")
 REGRESSION = ("yacht", "pm10", "cps_85_wages", "airfoil")
 
 
@@ -84,13 +87,13 @@ def treatments():
     return models
 
 
-def table1(full, sizes=None, draws=None):
+def table1(full, sizes=None, draws=None, chosen=None):
     """Cross-validated error of each treatment, over several draws of matrix and target."""
     known = paper("1")
     draws = draws or (5 if full else 3)
     sizes = sizes or ((100, 500, 1000) if full else (100, 500))
     rows = []
-    for kernel in ("gaussian", "sigmoid", "ard_sigmoid"):
+    for kernel in chosen or ("gaussian", "sigmoid", "ard_sigmoid"):
         for n in sizes:
             errors = {name: [] for name in treatments()}
             for seed in range(draws):
@@ -256,7 +259,7 @@ def figures(full, features):
     rows = []
     for ax, (name, kernel) in zip(axes, monks_kernels().items()):
         s = eigvalsh(kernel(X))[::-1]
-        growth = eigenvalue_growth(kernel, X, [15, 30, 60, 120], n_repeats=20, random_state=0)
+        growth = eigenvalue_growth(kernel(X), [15, 30, 60, 120], n_repeats=20, random_state=0)
         ax.stem(s, markerfmt=".", basefmt=" ")
         ax.set_title(f"{name}: {np.sum(s > 1e-9)} +, {np.sum(s < -1e-9)} -")
         rows.append(("figure 1", name, f"{s[0]:.4g}", f"{s[-1]:.4g}", int(np.sum(s > 1e-9 * s[0])),
@@ -275,6 +278,7 @@ def figures(full, features):
                     "alpha_positive": 1 / m,
                     "alpha_negative": 1 / m,
                     "regularizer": regularizer,
+                    "fit_intercept": False,  # as in problem (3.1)
                 }
                 return KreinRidge(kernel, **penalties, constraint=Ball(), cv=3, random_state=0)
 
@@ -349,12 +353,12 @@ def rates(full):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=["table1", "table3", "figures", "rates"])
+    parser.add_argument("part", choices=["table1", "table2", "table3", "figures", "rates"])
     parser.add_argument("--full", action="store_true", help="the paper's sizes, folds and restarts")
-    parser.add_argument("--sets", nargs="*", help="only these data sets of table 3")
-    parser.add_argument("--kernels", nargs="*", help="only these kernels of table 3")
+    parser.add_argument("--sets", nargs="*", help="only these data sets of tables 2 and 3")
+    parser.add_argument("--kernels", nargs="*", help="only these kernels of tables 1 and 3")
     parser.add_argument("--rows", type=int, help="at most this many rows in table 3")
-    parser.add_argument("--folds", type=int, help="folds of table 3")
+    parser.add_argument("--folds", type=int, help="folds of tables 2 (the first of ten) and 3")
     parser.add_argument("--sizes", type=int, nargs="*", help="sizes of the matrices of table 1")
     parser.add_argument("--draws", type=int, help="matrices per row of table 1")
     encodings = ["unit", "raw", "standard", "onehot"]
@@ -365,7 +369,9 @@ def main():
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.filterwarnings("ignore", message="regularizer='indefinite'")
     if options.part == "table1":
-        table1(options.full, options.sizes, options.draws)
+        table1(options.full, options.sizes, options.draws, options.kernels)
+    elif options.part == "table2":
+        table2(options.folds or 10, options.sets, paper("2"))
     elif options.part == "table3":
         table3(options.full, options.sets, options.kernels, options.rows, options.folds)
     elif options.part == "rates":

@@ -1,14 +1,12 @@
-"""Rates as the papers' figures observe them: power laws, the growth of extreme eigenvalues, learning curves."""
+"""Rates as the papers' figures observe them: power laws and learning curves."""
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, eigvalsh
+from scipy.linalg import eigh
 from scipy.stats import linregress
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-
-from mercerless.kernels import as_kernel
 
 
 class Rate(NamedTuple):
@@ -27,39 +25,6 @@ def fit_rate(sizes, errors):
         raise ValueError("a rate needs at least two sizes and positive errors.")
     line = linregress(np.log(sizes), np.log(errors))
     return Rate(float(-line.slope), float(np.exp(line.intercept)), float(line.stderr))
-
-
-class EigenvalueGrowth(NamedTuple):
-    """How the extreme eigenvalues of a kernel matrix grow with the sample; NaN where one has the wrong sign."""
-
-    largest: np.ndarray  # (n_sizes, n_repeats)
-    smallest: np.ndarray
-    positive: float  # the exponent eta1 of the largest
-    # the exponent eta2 of minus the smallest, as Assumption 4 of Liu et al. asks for
-    negative: float
-
-
-def eigenvalue_growth(kernel, X, sizes, n_repeats=10, random_state=None):
-    """Exponents of the growth of the extreme eigenvalues, on random subsets of X, a matrix if precomputed."""
-    rng = check_random_state(random_state)
-    if len(sizes) < 2 or max(sizes) > len(X) or min(sizes) < 1:
-        raise ValueError(
-            f"sizes must be at least two numbers between 1 and the {len(X)} rows, got {list(sizes)}."
-        )
-    precomputed = isinstance(kernel, str) and kernel == "precomputed"
-    function = as_kernel(kernel, None if precomputed else X)
-    largest, smallest = np.empty((2, len(sizes), n_repeats))
-    for i, size in enumerate(sizes):
-        for j in range(n_repeats):
-            rows = rng.permutation(len(X))[:size]
-            values = eigvalsh(X[np.ix_(rows, rows)] if precomputed else function(X[rows]))
-            largest[i, j], smallest[i, j] = values[-1], values[0]
-    up = -fit_rate(sizes, largest).exponent if np.all(largest.mean(axis=1) > 0) else np.nan
-    # below rounding of the largest eigenvalue a negative one is none
-    down = np.all(-smallest.mean(axis=1) > 1e-10 * np.abs(largest).mean(axis=1))
-    return EigenvalueGrowth(
-        largest, smallest, up, -fit_rate(sizes, -smallest).exponent if down else np.nan
-    )
 
 
 PENALTIES = ("indefinite", "nonnegative")

@@ -1,4 +1,4 @@
-"""Learning rates: the exponents that the papers prove.
+"""What the papers prove: exponents of learning rates, sample sizes, and the quantities of their proofs on a sample.
 
 An exponent e of a theorem means: with the stated choice of the penalty, and up to constants and logarithms, the error
 of a sample of size n is at most ``n**-e`` with high probability. The functions check the theorems' conditions and raise
@@ -17,21 +17,31 @@ kernel learning", 2024.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigvalsh
 from scipy.optimize import minimize_scalar
+from scipy.stats import linregress
 
-from mercerless.core.validation import check_symmetric
+from mercerless.core.validation import check_number, check_random_state, check_symmetric
+from mercerless.krein.solver import minimize_on_sphere
+from mercerless.spectra import decompose
 
 __all__ = [
+    "EigenvalueGrowth",
+    "HypothesisBound",
+    "HypothesisError",
     "LabRate",
     "best_decay",
+    "eigenvalue_growth",
     "hyper_ridge_exponent",
     "hyper_svr_exponent",
+    "hypothesis_bound",
+    "hypothesis_error",
     "krein_exponent",
+    "krein_sample_size",
     "lab_exponent",
     "rademacher_bound",
 ]
@@ -134,7 +144,8 @@ def hyper_svr_exponent(
     Returns
     -------
     float
-        The exponent ``Theta / q - epsilon`` of the error in the norm of ``L^(p q / (p + 1))``; m counts pairs.
+        The exponent ``Theta / q - epsilon`` of the error in the norm of ``L^(p q / (p + 1))``, where m counts items:
+        the error is ``m**-exponent`` for a sample of m items, which has m^2 pairs.
 
     Examples
     --------
@@ -158,9 +169,14 @@ def hyper_svr_exponent(
 
 
 def hyper_ridge_exponent(
-    approximation: float, capacity: float, decay: float, epsilon: float = 0.0
+    approximation: float,
+    capacity: float,
+    decay: float,
+    epsilon: float = 0.0,
+    *,
+    as_printed: bool = False,
 ) -> float:
-    """The exponent of the error of least squares regression of a kernel in a hyper-RKHS (Theorem 8).
+    """The exponent of the error of least squares regression of a kernel in a hyper-RKHS (Theorem 8, corrected).
 
     Parameters
     ----------
@@ -172,16 +188,29 @@ def hyper_ridge_exponent(
         The penalty is ``m**-decay``, in (0, 1] and below ``(1 + s) / (s (2 + s))``.
     epsilon : float, default=0.0
         The theorem's slack.
+    as_printed : bool, default=False
+        Whether to return the exponent of (19), which cannot hold.
 
     Returns
     -------
     float
-        The exponent ``Theta - epsilon`` of the error in the norm of L2 (of its square: twice that); m counts pairs.
+        The exponent ``Theta - epsilon`` of the error in the norm of L2 (of its square: twice that) for m items, which
+        have m^2 pairs.
+
+    Notes
+    -----
+    ``Theta = min(decay r / 2, 1 / (2 + s) - decay s / (1 + s))``. In print the first term is ``decay r``. But the
+    assumption ``D(alpha) <= C alpha**r`` bounds the *squared* norm of the bias, so the norm falls like
+    ``alpha**(r / 2)`` and, for the least favorable targets, no faster: with r = 1 and decay = 1/2 ridge regression
+    without noise has a norm of about ``m**-.25`` already, where (19) promises ``m**-.5``. The paper's remark that
+    ``1 / m`` is reached for r = 1 holds, with the decay 1 instead of 1/2.
 
     Examples
     --------
     >>> from mercerless.theory import hyper_ridge_exponent
     >>> round(hyper_ridge_exponent(1.0, 1e-9, 0.5), 6)
+    0.25
+    >>> round(hyper_ridge_exponent(1.0, 1e-9, 0.5, as_printed=True), 6)
     0.5
     """
     r = approximation
@@ -190,7 +219,8 @@ def hyper_ridge_exponent(
     _check_parameters(r, s, a)
     limit = (1 + s) / (s * (2 + s))
     _require(a < limit, f"decay < (1 + s) / (s (2 + s)) = {limit:.4g}, got {a}")
-    exponent = min(a * r, 1 / (2 + s) - a * s / (1 + s))
+    bias = a * r if as_printed else a * r / 2
+    exponent = min(bias, 1 / (2 + s) - a * s / (1 + s))
     _require(0 <= epsilon < exponent, f"epsilon in [0, Theta) = [0, {exponent:.4g}), got {epsilon}")
     return float(exponent - epsilon)
 
@@ -201,7 +231,7 @@ class LabRate(NamedTuple):
     Attributes
     ----------
     error : float
-        The error falls like ``n**-error``.
+        The squared norm of the error falls like ``n**-error``.
     support : float
         The number of support points grows at most like ``n**support``.
     decay : float
@@ -235,6 +265,11 @@ def lab_exponent(approximation: float, xi: float = 0.0) -> LabRate:
     LabRate
         Error ``beta / 4 - xi``, decay ``beta / (2 (1 + xi) (xi + beta - xi beta))``, support
         ``decay + xi - beta / 4``.
+
+    Notes
+    -----
+    The error is that of the squared norm ``||f - f_rho||^2``, the excess risk which the proof bounds; the theorem is
+    printed without the square.
 
     Examples
     --------
@@ -323,6 +358,361 @@ def rademacher_bound(K: ArrayLike, radius: float = 1.0) -> float:
     """
     K = check_symmetric(K)
     return float(radius * np.sqrt(np.abs(eigvalsh(K)).sum()) / len(K))  # the trace of |K|
+
+
+def krein_sample_size(
+    K: ArrayLike, epsilon: float, delta: float, *, radius: float = 1.0, largest_target: float = 1.0
+) -> int:
+    """Rows after which no function of a ball has a test error far from its training error (Theorem 4).
+
+    With at least this many rows, ``|training error - test error| < epsilon`` holds with probability ``1 - delta`` for
+    the mean squared errors of all f with ``||f+||^2 + ||f-||^2 <= radius^2`` at once.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Symmetric kernel matrix of a sample, for the mean and the largest entry of the diagonal of ``|K|``, which stand
+        for those of the associated Hilbert space's kernel.
+    epsilon : float
+        The difference, positive.
+    delta : float
+        The probability that it is exceeded, in (0, 1).
+    radius : float, default=1.0
+        Radius R of the ball.
+    largest_target : float, default=1.0
+        Bound M on the size of the targets.
+
+    Returns
+    -------
+    int
+        The number of rows.
+
+    Notes
+    -----
+    ``((4 b R sqrt(mean) + b^2 sqrt(log(2 / delta) / 2)) / epsilon)^2`` with ``b = M + R sqrt(largest)``. The theorem
+    states the order ``max(complexity^2, log(1 / delta)) / epsilon^2`` without its constant. This has one: the
+    complexity of the ball is at most ``R sqrt(mean / n)`` (`rademacher_bound`), that of its squared losses 2 b times
+    as much (Talagrand's contraction, as ``|f - y| <= b``), symmetrization doubles it, and McDiarmid's inequality adds
+    ``b^2 sqrt(log(2 / delta) / (2 n))``.
+
+    References
+    ----------
+    D. Oglic and T. Gaertner, "Learning in reproducing kernel Krein spaces", ICML 2018, Theorem 4; P. Bartlett and
+    S. Mendelson, "Rademacher and Gaussian complexities", Journal of Machine Learning Research 3, 2002.
+
+    Examples
+    --------
+    >>> from mercerless.theory import krein_sample_size
+    >>> krein_sample_size([[0.5, 0.1], [0.1, 0.5]], epsilon=0.5, delta=0.05)
+    309
+    """
+    check_number("epsilon", epsilon)
+    check_number("radius", radius)
+    check_number("largest_target", largest_target)
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be in (0, 1), got {delta}.")
+    spectrum = decompose(K)
+    diagonal = np.einsum("ij,j,ij->i", spectrum.vectors, np.abs(spectrum.values), spectrum.vectors)
+    largest_residual = largest_target + radius * np.sqrt(diagonal.max())
+    complexity = 4 * largest_residual * radius * np.sqrt(diagonal.mean())
+    deviation = largest_residual**2 * np.sqrt(np.log(2 / delta) / 2)
+    return int(np.ceil(((complexity + deviation) / epsilon) ** 2))
+
+
+class HypothesisError(NamedTuple):
+    """The hypothesis error of least squares in a Krein space, (5.1) of Liu et al., and its parts.
+
+    Attributes
+    ----------
+    value : float
+        P, the sum of both parts: by how much the penalty <f, f> gives a larger error on the sample than the empirical
+        covariance; at least 0.
+    covariance_part, indefinite_part : float
+        P1 and P2 of Proposition 5.3.
+    multiplier : float
+        mu of (4.3), the smallest real eigenvalue of (4.4).
+    covariance_multiplier : float
+        That of (4.8), below 0.
+
+    Examples
+    --------
+    >>> from mercerless.theory import hypothesis_error
+    >>> parts = hypothesis_error([[0.0, 2.0], [2.0, 0.0]], [1.0, 0.5], alpha=0.5, radius=1.0)
+    >>> bool(abs(parts.covariance_part + parts.indefinite_part - parts.value) < 1e-12)
+    True
+    """
+
+    value: float
+    covariance_part: float
+    indefinite_part: float
+    multiplier: float
+    covariance_multiplier: float
+
+
+class _SampleSpectrum(NamedTuple):
+    """A kernel matrix that is indefinite, and targets, in its eigenbasis."""
+
+    values: NDArray  # those that are not zero
+    target: NDArray  # the targets' coordinates
+    y: NDArray
+
+    @property
+    def least_positive(self) -> float:
+        return float(self.values[self.values > 0].min())
+
+    @property
+    def least_negative(self) -> float:
+        """The negative eigenvalue that is nearest to zero."""
+        return float(self.values[self.values < 0].max())
+
+
+def _sample_spectrum(K: ArrayLike, y: ArrayLike, alpha: float, radius: float) -> _SampleSpectrum:
+    check_number("alpha", alpha)
+    check_number("radius", radius)
+    spectrum = decompose(K)
+    y = np.asarray(y, dtype=float)
+    if y.shape != (len(spectrum.vectors),):
+        raise ValueError(f"y must have one number per row of K, got the shape {y.shape}.")
+    if not (np.any(spectrum.values > 0) and np.any(spectrum.values < 0)):
+        raise ValueError("K must have eigenvalues of both signs: the propositions are about them.")
+    if not np.any(y):
+        raise ValueError("y must not be zero: its norm is divided by.")
+    return _SampleSpectrum(spectrum.values, spectrum.vectors.T @ y, y)
+
+
+def hypothesis_error(K: ArrayLike, y: ArrayLike, alpha: float, radius: float) -> HypothesisError:
+    """The hypothesis error of a sample, Proposition 5.3 of Liu et al.: what the indefinite penalty costs on the sphere.
+
+    Both problems are solved on the sphere ``mean(f^2) = radius^2`` without an intercept: (4.2) with the penalty
+    ``alpha <f, f>``, and (4.7) with the empirical covariance, whose solution is the multiple of the projected targets.
+    On the sphere the penalty of (4.7) is a constant, so the difference of its objectives is that of the errors.
+
+    Parameters
+    ----------
+    K : array-like of shape (m, m)
+        Symmetric kernel matrix with eigenvalues of both signs.
+    y : array-like of shape (m,)
+        Targets.
+    alpha : float
+        The penalty, lambda.
+    radius : float
+        The radius r.
+
+    Returns
+    -------
+    HypothesisError
+        The error, its parts, and both multipliers.
+
+    Notes
+    -----
+    ``P1 = -2 / (m^2 mu~) y' K K^+ y`` and ``P2 = -2 / m^2 y' K (alpha I - mu K)^+ y``. The multiplier mu~ of (4.8) is
+    printed with the norm of y; it needs that of the projection of y on the range of K.
+
+    See Also
+    --------
+    hypothesis_bound : The bounds of Propositions 5.2 and 5.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels import DeltaGauss
+    >>> from mercerless.theory import hypothesis_error
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> K, y = DeltaGauss(1.0, 0.3)(X), np.sin(X[:, 0])
+    >>> bool(hypothesis_error(K, y, alpha=0.1, radius=0.5).value > 0)
+    True
+    """
+    sample = _sample_spectrum(K, y, alpha, radius)
+    m = len(sample.y)
+    length = np.sqrt(m) * radius
+    solution = minimize_on_sphere(m * alpha / sample.values, sample.target, length, "sphere")
+    norm = float(np.linalg.norm(sample.target))
+    covariance_part = 2 * length * norm / m
+    indefinite_part = -2 * float(sample.target @ solution.coef) / m
+    return HypothesisError(
+        covariance_part + indefinite_part,
+        covariance_part,
+        indefinite_part,
+        float(solution.multiplier) / m,
+        -norm / (m * length),
+    )
+
+
+class HypothesisBound(NamedTuple):
+    """The bounds of Propositions 5.2 and 5.5 of Liu et al., with the constants of a sample.
+
+    Attributes
+    ----------
+    error : float
+        Bound on the hypothesis error, as printed.
+    multiplier_low, multiplier_high : float
+        Bounds on the multiplier mu.
+
+    Examples
+    --------
+    >>> from mercerless.theory import hypothesis_bound
+    >>> bound = hypothesis_bound([[0.0, 2.0], [2.0, 0.0]], [1.0, 0.5], alpha=0.5, radius=1.0)
+    >>> round(bound.multiplier_low, 3), round(bound.multiplier_high, 3)
+    (-0.802, 0.802)
+    """
+
+    error: float
+    multiplier_low: float
+    multiplier_high: float
+
+
+def hypothesis_bound(
+    K: ArrayLike, y: ArrayLike, alpha: float, radius: float, growth: float = 1.0
+) -> HypothesisBound:
+    """The bounds on the hypothesis error (Proposition 5.2) and on its multiplier (Proposition 5.5 of Liu et al.).
+
+    Their constants are those of the sample: Assumption 4 with equality for these m rows, and the condition numbers of
+    the positive and of the negative eigenvalues.
+
+    Parameters
+    ----------
+    K, y, alpha, radius
+        As for `hypothesis_error`; alpha is ``m**-gamma`` and must be below 1.
+    growth : float, default=1.0
+        Eta of Assumption 4, `eigenvalue_growth` estimates it; ``gamma + eta > 1`` is needed.
+
+    Returns
+    -------
+    HypothesisBound
+        The bounds.
+
+    Notes
+    -----
+    With sp and sn the positive and the negative eigenvalue nearest to zero and M the largest target,
+    ``alpha / sn - |mu~| - mu~^2 <= mu <= alpha / sp + |mu~| + mu~^2``, and
+    ``P <= (2 M r + 2 M^2 (|sn| m^-eta + M^2 / r^2 + m^eta / sp)) m**-min(1, gamma + eta - 1)``. The first is true for
+    every sample. The second follows from a limit for many rows and can fail on a small sample. It is also far from
+    tight: for smooth kernels sp tends to zero, so that the condition numbers which the proposition takes for constants
+    grow without bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.theory import hypothesis_bound, hypothesis_error
+    >>> A = np.random.default_rng(0).normal(size=(30, 30))
+    >>> K, y = A + A.T, A[0]
+    >>> mu = hypothesis_error(K, y, 0.1, 1.0).multiplier
+    >>> bound = hypothesis_bound(K, y, 0.1, 1.0)
+    >>> bool(bound.multiplier_low <= mu <= bound.multiplier_high)
+    True
+    """
+    sample = _sample_spectrum(K, y, alpha, radius)
+    check_number("growth", growth)
+    m = len(sample.y)
+    _require(alpha < 1, f"alpha = m**-gamma below 1, got {alpha}")
+    decay = -np.log(alpha) / np.log(m)
+    _require(decay + growth > 1, f"gamma + eta > 1, got {decay:.4g} + {growth}; lower alpha")
+    shift = float(np.linalg.norm(sample.y)) / (m**1.5 * radius)
+    low = alpha / sample.least_negative - shift - shift**2
+    high = alpha / sample.least_positive + shift + shift**2
+    largest_target = float(np.abs(sample.y).max())
+    of_spectrum = -sample.least_negative * m**-growth + m**growth / sample.least_positive
+    constant = 2 * largest_target * radius
+    constant += 2 * largest_target**2 * (of_spectrum + (largest_target / radius) ** 2)
+    error = constant * m ** -min(1.0, decay + growth - 1)
+    return HypothesisBound(float(error), low, high)
+
+
+class EigenvalueGrowth(NamedTuple):
+    """How the extreme eigenvalues of a kernel matrix grow with the sample: Assumption 4 of Liu et al.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (n_sizes,)
+        Numbers of rows.
+    largest, smallest : ndarray of shape (n_sizes, n_repeats)
+        The extreme eigenvalues of random subsets of the rows.
+    positive : float
+        The exponent eta1 of the largest; NaN if it is not positive.
+    negative : float
+        The exponent eta2 of minus the smallest; NaN if it is not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.theory import eigenvalue_growth
+    >>> round(eigenvalue_growth(np.ones((40, 40)), random_state=0).positive, 3)
+    1.0
+    """
+
+    sizes: NDArray
+    largest: NDArray
+    smallest: NDArray
+    positive: float
+    negative: float
+
+    @property
+    def eta(self) -> float:
+        """The smaller exponent, the `growth` of `krein_exponent`; NaN if the matrix is definite."""
+        return float(np.minimum(self.positive, self.negative))
+
+
+def eigenvalue_growth(
+    K: ArrayLike, sizes: ArrayLike | None = None, *, n_repeats: int = 10, random_state: Any = None
+) -> EigenvalueGrowth:
+    """Estimate eta of Assumption 4: exponents of the extreme eigenvalues of random subsets of the rows.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Symmetric kernel matrix of a sample.
+    sizes : array-like of int or None, default=None
+        At least two numbers of rows; None: an eighth, a quarter, a half and all of them.
+    n_repeats : int, default=10
+        Random subsets of each size.
+    random_state : int, RandomState or None, default=None
+        The subsets.
+
+    Returns
+    -------
+    EigenvalueGrowth
+        The eigenvalues and the exponents of ``constant * size**eta``, fitted to the means of the repeats by least
+        squares of logarithms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels import Log
+    >>> from mercerless.theory import eigenvalue_growth
+    >>> X = np.random.default_rng(0).uniform(size=(120, 3))
+    >>> growth = eigenvalue_growth(Log()(X), random_state=0)
+    >>> round(growth.negative, 1)
+    1.0
+    """
+    K = check_symmetric(K)
+    n = len(K)
+    if sizes is None:
+        sizes = np.maximum(1, np.array([n // 8, n // 4, n // 2, n]))
+    sizes = np.unique(np.asarray(sizes, dtype=int))
+    if len(sizes) < 2 or sizes.max() > n or sizes.min() < 1:
+        raise ValueError(
+            f"sizes must be at least two numbers between 1 and the {n} rows, got {sizes.tolist()}."
+        )
+    random = check_random_state(random_state)
+    largest = np.empty((len(sizes), n_repeats))
+    smallest = np.empty((len(sizes), n_repeats))
+    for i, size in enumerate(sizes):
+        for j in range(n_repeats):
+            rows = random.permutation(n)[:size]
+            values = eigvalsh(K[np.ix_(rows, rows)])
+            largest[i, j] = values[-1]
+            smallest[i, j] = values[0]
+    noise = 1e-10 * np.maximum(np.abs(largest), np.abs(smallest)).mean(axis=1)
+    positive = _growth_exponent(sizes, largest.mean(axis=1), noise)
+    negative = _growth_exponent(sizes, -smallest.mean(axis=1), noise)
+    return EigenvalueGrowth(sizes, largest, smallest, positive, negative)
+
+
+def _growth_exponent(sizes: NDArray, values: NDArray, noise: NDArray) -> float:
+    """The slope of logarithms; NaN if a value is not above rounding."""
+    if not np.all(values > noise):
+        return np.nan
+    return float(linregress(np.log(sizes), np.log(values)).slope)
 
 
 def _check_parameters(approximation: float, capacity: float = 1.0, decay: float = 1.0) -> None:

@@ -23,11 +23,13 @@ from mercerless.core.validation import check_symmetric
 from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Sigmoid
 from mercerless.krein.solver import (
     KreinSystem,
+    TrainingSpectrum,
     augmented_rows,
     build_low_rank_system,
     build_system,
     row_factor,
     spectral_solution,
+    training_spectrum,
     validation_loss,
 )
 from mercerless.lowrank import LandmarkMap, nystroem
@@ -516,6 +518,8 @@ class ValidationObjective:
         self.std = np.sqrt(np.average((rows.Y - center) ** 2, axis=0, weights=rows.weight))
         K = self._matrix(rows.kernel)
         self.K = None if len(rows.kernel.theta) else K
+        #: Decompositions of the folds, kept if the kernel has nothing to tune.
+        self.spectra: dict[int, TrainingSpectrum] = {}
         self.scale = float(np.abs(K).max()) or 1.0
         is_there = (True, family.regularizer == "components", family.constraint is not None)
         names = zip(("positive", "negative", "radius"), is_there, candidates.relative)
@@ -595,8 +599,16 @@ class ValidationObjective:
         train = np.flatnonzero(rows.folds != number)
         test = np.flatnonzero(rows.folds == number)
         train = train if len(train) else test
+        K_train = K[np.ix_(train, train)]
+        spectrum = None
+        if self.K is not None:
+            if number not in self.spectra:
+                self.spectra[number] = training_spectrum(
+                    K_train, rows.Y[train], rows.weight[train], intercept=family.intercept
+                )
+            spectrum = self.spectra[number]
         of_fold = validation_loss(
-            K[np.ix_(train, train)],
+            K_train,
             rows.Y[train],
             K[np.ix_(test, train)],
             rows.Y[test],
@@ -609,6 +621,7 @@ class ValidationObjective:
             constraint=family.constraint,
             intercept=family.intercept,
             kernel_gradient=G is not None,
+            spectrum=spectrum,
         )
         gradient["positive"] += of_fold.alpha_positive * plus / n_folds
         gradient["negative"] += of_fold.alpha_negative * minus / n_folds

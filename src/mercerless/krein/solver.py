@@ -445,6 +445,37 @@ class LossPullback(NamedTuple):
     validation: NDArray | None  # (n_val, n) cotangent of K_validation
 
 
+class TrainingSpectrum(NamedTuple):
+    """The centered and weighted kernel matrix of training rows, decomposed, and their targets in its eigenbasis."""
+
+    values: NDArray  # (n,) all eigenvalues, ascending
+    vectors: NDArray  # (n, n)
+    keep: NDArray  # (n,) those inside the hypothesis space
+    target: NDArray  # (n_outputs, n)
+    mean: NDArray  # (n,) column means of K; 0 without intercept
+    offset: NDArray  # (n_outputs,) mean of the targets; 0 without intercept
+    root: NDArray  # (n,) roots of the weights
+    n: float  # sum of the weights
+
+
+def training_spectrum(
+    K: NDArray,
+    Y: NDArray,
+    weight: NDArray | None = None,
+    *,
+    intercept: bool = True,
+    rtol: float = 1e-12,
+) -> TrainingSpectrum:
+    """What `validation_loss` needs of the training rows; it depends on neither penalties nor radius."""
+    weight = weights_or_ones(weight, len(K))
+    Kt, mean, root, n = center_kernel(K, weight, intercept)
+    values, vectors = eigh(Kt, driver="evd", overwrite_a=True, check_finite=False)
+    keep = kept(values, rtol, np.abs(K).max() * n)
+    offset, Yt = center_target(Y, root, intercept)
+    target = (vectors.T @ Yt).T.astype(float)
+    return TrainingSpectrum(values, vectors, keep, target, mean, offset, root, n)
+
+
 def validation_loss(
     K: NDArray,
     Y: NDArray,
@@ -461,6 +492,7 @@ def validation_loss(
     intercept: bool = True,
     rtol: float = 1e-12,
     kernel_gradient: bool = True,
+    spectrum: TrainingSpectrum | None = None,
 ) -> LossPullback:
     """Mean squared validation error and its gradient in alphas, radius and every entry of both kernel blocks.
 
@@ -471,16 +503,14 @@ def validation_loss(
     ``h = 0`` for the dropped one; dropped pairs contribute nothing. Where an eigenvalue crosses zero the loss jumps,
     and the gradient is that of the smooth pieces.
 
-    Cost: one eigendecomposition and four products of n x n matrices. Checked against central differences.
+    Cost: one eigendecomposition, unless `spectrum` has that of K already, and four products of n x n matrices. Checked
+    against central differences.
     """
-    weight = weights_or_ones(sample_weight, len(K))
     weight_val = weights_or_ones(weight_val, len(Y_val))
-    Kt, mean, root, n = center_kernel(K, weight, intercept)
-    s_all, V = eigh(Kt, driver="evd", overwrite_a=True, check_finite=False)
-    keep = kept(s_all, rtol, np.abs(K).max() * n)
+    if spectrum is None:
+        spectrum = training_spectrum(K, Y, sample_weight, intercept=intercept, rtol=rtol)
+    s_all, V, keep, yh, mean, offset, root, n = spectrum
     s = s_all[keep].astype(float)
-    offset, Yt = center_target(Y, root, intercept)
-    yh = (V.T @ Yt).T.astype(float)  # (T, n)
     p = penalty_of(s, alpha_positive, alpha_negative, n, regularizer)
     R = np.ones(len(yh))
     if radius is None:

@@ -1,0 +1,50 @@
+"""Bugs in what the papers print: theory, truncation, multipliers, coupled asymmetric machines."""
+
+from bugs import Bug
+
+THEORY, KREIN_E = "test_theory.py", "test_krein_estimators.py"
+
+BUGS = [
+    Bug(
+        "papers-spectrum-of-another-fold",
+        "if number not in self.spectra:",
+        "if not self.spectra:",
+        f"{KREIN_E} -k every_fold_once",
+    ),
+    Bug(
+        "papers-spectrum-forgets-weights",
+        "K_train, rows.Y[train], rows.weight[train], intercept=family.intercept",
+        "K_train, rows.Y[train], None, intercept=family.intercept",
+        f"{KREIN_E} -k every_fold_once",
+    ),
+    Bug(
+        "papers-hyper-exponent-as-printed",
+        "bias = a * r if as_printed else a * r / 2",
+        "bias = a * r",
+        f"{THEORY} -k hyper_ridge",
+    ),
+    Bug(
+        "papers-sample-size-one-sided",
+        "complexity = 4 * largest_residual * radius",
+        "complexity = 2 * largest_residual * radius",
+        f"{THEORY} -k sample_size",
+    ),
+    Bug(
+        "papers-hypothesis-part-sign",
+        "indefinite_part = -2 * float(sample.target @ solution.coef) / m",
+        "indefinite_part = -float(sample.target @ solution.coef) / m",
+        f"{THEORY} -k hypothesis_error",
+    ),
+    Bug(
+        "papers-hypothesis-bound-eigenvalue",
+        "return float(self.values[self.values < 0].max())",
+        "return float(self.values[self.values < 0].min())",
+        f"{THEORY} -k propositions",
+    ),
+    Bug(
+        "papers-growth-sign",
+        "negative = _growth_exponent(sizes, -smallest.mean(axis=1), noise)",
+        "negative = _growth_exponent(sizes, np.abs(smallest).mean(axis=1), noise * 0)",
+        f"{THEORY} -k growth",
+    ),
+]
