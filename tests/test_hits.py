@@ -1,4 +1,6 @@
-"""The classifier on hits: against dense formulas, identities, honesty, bad input, and size."""
+"""The learners on hits: against dense formulas, identities, honesty, bad input, and size."""
+
+import warnings
 
 import numpy as np
 import pytest
@@ -6,9 +8,19 @@ from numpy.testing import assert_allclose
 from scipy.sparse import coo_array, csr_array
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_val_score
 
-from mercerless import HitsClassifier, persistence
+from mercerless import (
+    HitsClassifier,
+    HitsRegressor,
+    SimilarityClassifier,
+    SimilarityRegressor,
+    UselessModelWarning,
+    persistence,
+)
+from mercerless.similarity import hit_families as f
 from mercerless.similarity import hits as h
+from mercerless.similarity.hit_stack import fit_hit_stack
 
 
 def planted(n=240, n_classes=3, n_hits=12, noise=0.35, seed=0):
@@ -42,7 +54,7 @@ def model(data):
 
 
 def training(S, y):
-    return h.HitTraining(h.HitRows(S), np.eye(y.max() + 1)[y], np.ones(len(y)))
+    return h.HitTraining(h.ItemHits.of(S), np.eye(y.max() + 1)[y], np.ones(len(y)), True)
 
 
 def test_it_learns_and_is_calibrated(data, model):
@@ -57,7 +69,7 @@ def test_it_learns_and_is_calibrated(data, model):
 
 def test_best_hits_of_a_row_against_a_loop(data):
     S = data[0]
-    kept = h.HitRows(S).best(3).toarray()
+    kept = h.HitRows(S).powered(1.0, 3).toarray()
     dense = S.toarray() / S.toarray().max(axis=1, keepdims=True)
     for row, found in zip(dense, kept):
         largest = np.sort(row[row > 0])[::-1][:3]
@@ -66,11 +78,11 @@ def test_best_hits_of_a_row_against_a_loop(data):
 
 def test_votes_against_dense_formulas(data):
     S, y, R, _ = data
-    family = h.Votes().fit(training(S, y), np.random.RandomState(0))
+    family = f.Votes().fit(training(S, y), np.random.RandomState(0))
     U = R.toarray() / R.toarray().max(axis=1, keepdims=True)
     Y = np.eye(3)[y]
     prior = Y.mean(axis=0)
-    for setting, scores in zip(family.settings, family.scores(h.HitRows(R))):
+    for setting, scores in zip(family.settings, family.scores(h.ItemHits.of(R))):
         if setting[0] is None:
             votes = np.where(U > 0, U ** setting[1], 0.0) @ Y
             expected = np.log((votes + 0.5 * prior) / (votes.sum(axis=1, keepdims=True) + 0.5))
@@ -85,7 +97,7 @@ def test_ridge_is_that_of_scikit_learn():
     start = np.zeros((40, 3))
     coef = start
     for _ in range(5):  # warm starts lead to the exact solution
-        coef = h.ridge_by_gradients(X, Y, weight, 0.5, coef)
+        coef = f.ridge_by_gradients(X, Y, weight, 0.5, coef)
     expected = Ridge(0.5, fit_intercept=False).fit(X.toarray(), Y, sample_weight=weight).coef_.T
     assert_allclose(coef, expected, atol=2e-3 * np.abs(expected).max())
 
@@ -96,7 +108,7 @@ def test_features_of_training_items_do_not_know_their_own_label(data):
     changed = y.copy()
     changed[7] = (y[7] + 1) % 3
     before, after = [
-        h.ClassFeatures().fit(train).of_training(train)
+        f.ShareFeatures().fit(train).of_training(train)
         for train in (training(S, y), training(S, changed))
     ]
     prior = [np.eye(3)[labels].mean(axis=0) for labels in (y, changed)]
@@ -148,7 +160,8 @@ def test_distances_are_hits_too(data):
 
 
 def test_items_without_hits_get_the_shares_of_the_classes(data, model):
-    proba = model.predict_proba(csr_array((2, 180)))
+    with pytest.warns(UserWarning, match="2 of 2 new items have no hits"):
+        proba = model.predict_proba(csr_array((2, 180)))
     assert_allclose(proba[0], proba[1])
     assert proba.max() < 0.75
 
@@ -156,8 +169,10 @@ def test_items_without_hits_get_the_shares_of_the_classes(data, model):
 @pytest.mark.slow
 def test_sets_cover_and_groups_stay_together():
     S, y = planted(400, noise=0.7, n_hits=5, seed=3)
-    model = HitsClassifier(random_state=0).fit(S[:300][:, :300], y[:300])
-    sets = model.predict_set(S[300:][:, :300], coverage=0.8)
+    with pytest.warns(UserWarning, match="1 of 300 training items have no hits"):
+        model = HitsClassifier(random_state=0).fit(S[:300][:, :300], y[:300])
+    with pytest.warns(UserWarning, match="of 100 new items have no hits"):
+        sets = model.predict_set(S[300:][:, :300], coverage=0.8)
     assert np.mean(sets[np.arange(100), y[300:]]) > 0.7
     # near-copies: hits that know the answer only within a group
     groups = np.repeat(np.arange(60), 4)
@@ -186,11 +201,281 @@ def test_sets_cover_and_groups_stay_together():
         (csr_array((180, 90)), "one row and one column"),
         (csr_array(-np.eye(180, k=1)), "negative"),
         (csr_array(np.where(np.eye(180, k=1) > 0, np.nan, 0.0)), "not finite"),
+        (csr_array(np.eye(180)), "no hits"),
+        (csr_array(np.eye(180, k=1) * 1j), "real numbers"),
+        (coo_array(np.ones(180)), "two dimensions"),
     ],
 )
-def test_bad_input_is_told_in_one_sentence(data, X, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        HitsClassifier().fit(X, data[1])
+@pytest.mark.parametrize("learner", [HitsClassifier, HitsRegressor])
+def test_bad_input_raises_one_sentence(data, X, message, learner):
+    message = message.replace("Classifier", learner.__name__.removeprefix("Hits"))
+    with pytest.raises((TypeError, ValueError), match=message) as error:
+        learner().fit(X, data[1])
+    assert str(error.value).count(". ") == 0
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [({"kind": "dissimilarity"}, "kind"), ({"direction": "columns"}, "direction")],
+)
+def test_bad_options(data, options, message):
+    with pytest.raises(ValueError, match=message):
+        HitsClassifier(**options).fit(data[0], data[1])
+
+
+def test_bad_targets_and_groups(data):
+    S, y, _, _ = data
+    with pytest.raises(ValueError, match="NaN"):
+        HitsRegressor().fit(S, np.where(y == 0, np.nan, y))
+    with pytest.raises(ValueError, match="one class only"):
+        HitsClassifier().fit(S, np.zeros(180))
+    with pytest.raises(ValueError, match="inconsistent"):
+        HitsClassifier().fit(S, y, groups=y[:50])
+    with pytest.raises(ValueError, match="one group only"):
+        HitsClassifier().fit(S, y, groups=np.zeros(180))
+
+
+def test_items_and_classes_without_hits(data):
+    """A class of which nothing is known, and items without hits: the others are learned all the same."""
+    S, y, R, truth = data
+    alone = np.arange(0, 12)
+    labels = y.copy()
+    labels[alone] = 3
+    keep = np.ones(180)
+    keep[alone] = 0.0
+    cut = csr_array(S.multiply(keep[:, None]).multiply(keep))
+    with (
+        pytest.warns(UserWarning, match="12 of 180 training items have no hits"),
+        pytest.warns(UserWarning, match="No item of class .*3.* has a hit"),
+    ):
+        model = HitsClassifier(random_state=0).fit(cut, labels)
+    proba = model.predict_proba(csr_array(R.multiply(keep)))
+    assert np.mean(proba.argmax(axis=1) == truth) > 0.85
+    assert proba[:, 3].max() < 0.35
+
+
+def test_a_class_of_one_item():
+    S, y = planted(220, 2)
+    y[:] = 0
+    y[5] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UselessModelWarning)
+        model = HitsClassifier(random_state=0).fit(S, y)
+    assert np.all(np.isfinite(model.predict_proba(S)))
+
+
+@pytest.mark.parametrize("learner", [SimilarityClassifier, SimilarityRegressor])
+def test_learners_for_full_matrices_name_the_one_for_hits(data, learner):
+    message = learner.__name__.replace("Similarity", "Hits")
+    with pytest.raises(TypeError, match=message):
+        learner("precomputed").fit(data[0], data[1])
+    with pytest.raises(TypeError, match=message):
+        learner().fit(data[0], data[1])
+
+
+def directed(n=500, seed=0):
+    """A graph in which every class links into the next one: which class links to an item says its class."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    rows = np.repeat(np.arange(n), 6)
+    is_noise = rng.uniform(size=len(rows)) < 0.3
+    pools = [np.flatnonzero(y == (c + 1) % 3) for c in range(3)]
+    columns = np.array([rng.choice(pools[y[i]]) for i in rows])
+    columns = np.where(is_noise, rng.integers(n, size=len(rows)), columns)
+    links = csr_array(coo_array((np.ones(len(rows)), (rows, columns)), shape=(n, n)))
+    links.data[:] = 1.0
+    return links, y
+
+
+@pytest.fixture(scope="module")
+def graph():
+    S, y = directed()
+    train, new = np.arange(350), np.arange(350, 500)
+    reverse = csr_array(S[train][:, new].T)
+    return S[train][:, train], y[train], S[new][:, train], reverse, y[new]
+
+
+def test_both_directions_are_better_than_one(graph):
+    S, y, R, reverse, truth = graph
+    rows = HitsClassifier(random_state=0).fit(S, y)
+    both = HitsClassifier(direction="both", random_state=0).fit(S, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some new items have no hits
+        one = log_loss(truth, rows.predict_proba(R))
+        two = log_loss(truth, both.predict_proba(R, reverse=reverse))
+    assert two < 0.75 * one
+    assert {"votes of rows", "ridge of columns", "shares"} <= set(both.members_)
+
+
+def test_reversed_links_change_the_roles_of_rows_and_columns(graph):
+    """With all links turned round, rows and columns change places and nothing else happens."""
+    S, y, R, reverse, _ = graph
+    folds = [(np.flatnonzero(np.arange(350) % 5 != k), np.arange(k, 350, 5)) for k in range(5)]
+    first = HitsClassifier(direction="both", cv=folds, random_state=0).fit(S, y)
+    second = HitsClassifier(direction="both", cv=folds, random_state=0).fit(csr_array(S.T), y)
+    proba = first.predict_proba(R, reverse=reverse)
+    turned = second.predict_proba(reverse, reverse=R)
+    assert np.abs(proba - turned).max() < 0.05  # random coordinates differ
+
+
+def test_held_out_rows_look_as_new_items_do(graph):
+    """The parts of a fold are those that a user would cut out, in both directions."""
+    S = graph[0]
+    train, test = np.arange(0, 250), np.arange(250, 350)
+    cut = h.TrainingHits(S, both_directions=True).of(test, train)
+    dense = S.toarray()
+    out = dense[np.ix_(test, train)]
+    back = dense[np.ix_(train, test)].T
+    for view, expected in (("rows", out), ("columns", back), ("hits", out + back)):
+        assert_allclose(cut[view].similarities.toarray(), expected)
+
+
+def test_features_against_dense_formulas(graph):
+    """One and two steps of all three views, for new items and, without their own labels, for training items."""
+    S, y, R, reverse, _ = graph
+    Y = np.eye(3)[y]
+    mean = Y.mean(axis=0)
+    hits = h.ItemHits.of(S, csr_array(S.T))
+    train = h.HitTraining(hits, Y, np.ones(350), True)
+    features = f.ShareFeatures().fit(train)
+
+    def share(votes):
+        return np.log((votes + 0.5 * mean) / (votes.sum(axis=1, keepdims=True) + 0.5))
+
+    def normal(A):
+        total = A.sum(axis=1, keepdims=True)
+        return np.divide(A, total, out=np.zeros_like(A), where=total > 0)
+
+    out, back = S.toarray(), S.toarray().T
+    new_out, new_back = R.toarray(), reverse.toarray()
+    known = {"hits": out + back, "rows": out, "columns": back}
+    new = {"hits": new_out + new_back, "rows": new_out, "columns": new_back}
+    found = features.of_new(h.ItemHits.of(R, reverse))
+    own = features.of_training(train)
+    for number, view in enumerate(known):
+        P = normal(known[view] / np.maximum(known[view].max(axis=1, keepdims=True), 1e-9))
+        Q = P if view == "hits" else normal(P.T)
+        N = new[view] / np.maximum(new[view].max(axis=1, keepdims=True), 1e-9)
+        assert_allclose(found[:, 6 * number + 1], share(N @ Y), atol=1e-12)
+        assert_allclose(found[:, 6 * number + 5], share(normal(N) @ Q @ Y), atol=1e-12)
+        counts = np.log1p((new[view] > 0).astype(float) @ Y)
+        assert_allclose(found[:, 6 * number + 4], counts, atol=1e-12)
+        steps = P @ Q
+        np.fill_diagonal(steps, 0.0)
+        assert_allclose(own[:, 6 * number + 5], share(steps @ Y), atol=1e-12)
+
+
+def test_reverse_is_checked(graph, data, model):
+    S, y, R, reverse, _ = graph
+    both = HitsClassifier(direction="both", random_state=0).fit(S, y)
+    with pytest.raises(ValueError, match="pass them as reverse"):
+        both.predict(R)
+    with pytest.raises(ValueError, match="shape"):
+        both.predict(R, reverse=reverse[:3])
+    with pytest.raises(ValueError, match="among the training items"):
+        both.predict(R, reverse=reverse[:, :9])
+    with pytest.raises(ValueError, match="direction='both'"):
+        model.predict(data[2], reverse=data[2])
+
+
+def places(n=400, reach=0.25, seed=0):
+    """Items on a circle with hits in their neighborhood, and a number that varies smoothly along it."""
+    rng = np.random.default_rng(seed)
+    angle = rng.uniform(0, 2 * np.pi, n)
+    gap = np.abs((angle[:, None] - angle + np.pi) % (2 * np.pi) - np.pi)
+    S = np.where((gap < reach) & (rng.uniform(size=gap.shape) < 0.5), np.exp(-gap), 0.0)
+    y = 50.0 + 8.0 * np.sin(2 * angle) + rng.normal(size=n)
+    return csr_array(S), y
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    S, y = places()
+    return S[:300][:, :300], y[:300], S[300:][:, :300], y[300:]
+
+
+@pytest.fixture(scope="module")
+def regressor(numbers):
+    return HitsRegressor(random_state=0).fit(numbers[0], numbers[1])
+
+
+def test_numbers_are_learned_and_intervals_cover(numbers, regressor):
+    _, _, R, truth = numbers
+    assert regressor.score(R, truth) > 0.9
+    held_out = regressor.out_of_fold_
+    announced = np.mean((held_out.prediction - held_out.target) ** 2)
+    assert 0.5 < np.mean((regressor.predict(R) - truth) ** 2) / announced < 2.0
+    ends = regressor.predict_interval(R, coverage=0.8)
+    assert 0.68 < np.mean((ends[:, 0] <= truth) & (truth <= ends[:, 1])) < 0.92
+
+
+def test_means_of_numbers_against_dense_formulas(numbers):
+    S, y, R, _ = numbers
+    Y = np.column_stack([y - y.mean(), y**2])
+    weight = np.linspace(0.5, 1.5, 300)
+    mean = weight @ Y / weight.sum()
+    train = h.HitTraining(h.ItemHits.of(S), Y, weight, False)
+    U = R.toarray() / R.toarray().max(axis=1, keepdims=True)
+    scores = f.Votes().fit(train, None).scores(h.ItemHits.of(R))
+    expected = (U @ (weight[:, None] * Y) + 0.5 * mean) / ((U @ weight) + 0.5)[:, None]
+    assert_allclose(scores[3], expected, rtol=1e-12)
+    own = f.ShareFeatures().fit(train).of_training(train)
+    dense = S.toarray()
+    P = dense / np.maximum(dense.sum(axis=1, keepdims=True), 1e-300)
+    back = P.T / np.maximum(P.T.sum(axis=1, keepdims=True), 1e-300)
+    for column, Q in ((4, P), (5, back)):
+        steps = P @ Q
+        np.fill_diagonal(steps, 0.0)
+        total = (steps @ weight)[:, None] + 0.5
+        expected = (steps @ (weight[:, None] * Y) + 0.5 * mean) / total
+        assert_allclose(own[:, column], expected, rtol=1e-8)
+
+
+def test_weights_from_other_folds(numbers):
+    """The published predictions of a fold do not depend on its own targets, but for the members that saw them."""
+    S, y, _, _ = numbers
+    Y = ((y - y.mean()) / y.std())[:, None]
+    train, test = np.arange(0, 200), np.arange(200, 300)
+    splits = [(train, test)]
+    hits = h.TrainingHits(S, both_directions=False)
+    random = np.random.RandomState
+    first = fit_hit_stack(hits, Y, np.ones(300), False, splits, random(0))
+    changed = Y.copy()
+    changed[250] += 50.0  # one target of the hold-out, whose own part is judged by the others
+    second = fit_hit_stack(hits, changed, np.ones(300), False, splits, random(0))
+    assert_allclose(first.out_of_fold[50], second.out_of_fold[50], rtol=1e-12)
+    assert np.abs(first.out_of_fold - second.out_of_fold).max() > 1e-6
+
+
+def test_units_of_numbers_do_not_matter(numbers, regressor):
+    S, y, R, _ = numbers
+    other = HitsRegressor(random_state=0).fit(csr_array(1e3 * S), 1e6 * y - 5.0)
+    assert_allclose((other.predict(1e3 * R) + 5.0) / 1e6, regressor.predict(R), rtol=1e-6)
+
+
+def test_several_outputs(numbers, regressor):
+    S, y, R, _ = numbers
+    two = HitsRegressor(random_state=0).fit(S, np.column_stack([y, -3.0 * y]))
+    # ridge regression sees the means of both outputs
+    assert_allclose(two.predict(R)[:, 0], regressor.predict(R), atol=0.1)
+    assert_allclose(two.predict(R)[:, 1], -3.0 * two.predict(R)[:, 0], rtol=1e-6)
+    assert two.predict_interval(R).shape == (100, 2, 2)
+
+
+def test_weight_zero_leaves_items_out_of_regression(numbers):
+    S, y, R, _ = numbers
+    weight = np.ones(300)
+    weight[::7] = 0.0
+    kept = np.flatnonzero(weight)
+    first = HitsRegressor(random_state=0).fit(S, y, sample_weight=weight)
+    second = HitsRegressor(random_state=0).fit(S[kept][:, kept], y[kept])
+    assert_allclose(first.predict(R), second.predict(R[:, kept]), rtol=1e-10)
+
+
+def test_cross_validation_splits_rows_and_columns(numbers):
+    S, y = places(150, reach=0.6)
+    scores = cross_val_score(HitsRegressor(random_state=0), S, y, cv=2)
+    assert scores.min() > 0.5
 
 
 def test_a_saved_model_predicts_the_same(data, model, tmp_path):

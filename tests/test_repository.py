@@ -56,6 +56,8 @@ FLOORS = {
     "members": 1,
     "choice": 1,
     "hits": 1,
+    "hit_families": 1,
+    "hit_stack": 1,
     "sparse": 2,
     "encoding": 1,
     "target": 1,

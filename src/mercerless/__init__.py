@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
         SimilarityRegressor,
         SimilaritySVC,
     )
-    from mercerless.similarity.sparse import HitsClassifier
+    from mercerless.similarity.sparse import HitsClassifier, HitsRegressor
     from mercerless.table.estimators import TableClassifier, TableRegressor
 
 __version__ = "0.1.0"
@@ -54,6 +54,7 @@ __all__ = [
     "DANKRegressor",
     "GradientSearch",
     "HitsClassifier",
+    "HitsRegressor",
     "HyperClassifier",
     "HyperRegressor",
     "HyperRidge",
@@ -99,7 +100,7 @@ _HOMES = {
     "krein.estimators": "KreinRidge KreinRidgeClassifier KreinSVC KreinSVR",
     "lab.estimators": "LABClassifier LABRegressor",
     "similarity.estimators": "SimilarityClassifier SimilarityFeatures SimilarityRegressor SimilaritySVC",
-    "similarity.sparse": "HitsClassifier",
+    "similarity.sparse": "HitsClassifier HitsRegressor",
     "dank.selection": "CenteringPenalty",
     "core.descent": "GradientSearch",
     "krein.selection": "Ball Sphere",

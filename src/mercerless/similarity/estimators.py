@@ -79,6 +79,7 @@ from mercerless.similarity.landmarks import (
 )
 from mercerless.similarity.several import Several, fit_several, named_kernels, new_items_of
 from mercerless.similarity.solver import SparseMachine, sparse_machine
+from mercerless.similarity.sparse import refuse_hits
 from mercerless.similarity.stack import AllItems, Stack, fit_stack, important_items, without_blocks
 from mercerless.spectra import KINDS, as_similarities, check_kind, square_similarities, symmetrize
 
@@ -249,6 +250,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
     ) -> dict[str, Any]:
         """All attributes; `encode` gives the targets of the items that carry weight, and attributes of theirs."""
         self._check_parameters()
+        refuse_hits(X, type(self).__name__)
         weight = check_weight(sample_weight, len(y))
         kernels = named_kernels(self.kernel, X)
         if kernels is None:

@@ -1,32 +1,179 @@
-"""The classifier for hits: sparse similarities in, probabilities out."""
+"""The learners for hits: sparse similarities in, probabilities or numbers out."""
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from mercerless.core.averaging import Units
 from mercerless.core.conformal import ConformalMixin
 from mercerless.core.estimator import FittedEstimator
 from mercerless.core.folds import OutOfFold, Split, hold_out, make_folds
 from mercerless.core.threads import blas_threads
 from mercerless.core.validation import (
-    align_by_name,
     check_classes,
     check_option,
     check_random_state,
+    check_targets,
+    check_weight,
     leave_one_out_constant,
+    warn,
     warn_if_useless,
 )
-from mercerless.similarity.hits import HitStack, fit_hit_stack
-
-KINDS = ("similarity", "distance")
-_FOLDED_ITEMS = 20_000  # above, a single tenth is held out
+from mercerless.similarity.hit_stack import HitStack, fit_hit_stack
+from mercerless.similarity.hits import EITHER, THRESHOLDS, ItemHits, TrainingHits
 
 
-class HitsClassifier(ClassifierMixin, ConformalMixin, FittedEstimator):
+class HitInput(NamedTuple):
+    """What a learner on hits is fitted on: the items that carry weight."""
+
+    hits: TrainingHits
+    used: NDArray  # their positions among all items
+    weight: NDArray  # their weights, of mean one
+    groups: NDArray | None
+    unit: float | None  # of distances
+
+
+class HitsLearner(ConformalMixin, FittedEstimator):
+    """What the classifier and the regressor on hits share."""
+
+    _stack: HitStack
+    unit_: float | None
+    used_: NDArray
+    n_features_in_: int
+
+    def __init__(
+        self,
+        *,
+        kind: str = "similarity",
+        direction: str = "rows",
+        cv: Any = 5,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.kind = kind
+        self.direction = direction
+        self.cv = cv
+        self.random_state = random_state
+
+    def _read(self, X: Any, n: int, weight: NDArray, groups: ArrayLike | None) -> HitInput:
+        """Hits of the items that carry weight among each other, checked."""
+        check_option("kind", self.kind, ("similarity", "distance"))
+        check_option("direction", self.direction, ("rows", "both"))
+        hits = check_hits(X, "X", type(self).__name__)
+        if hits.shape != (n, n):
+            raise ValueError(
+                f"X has shape {hits.shape} but y {n} items; give one row and one column per training "
+                "item (new items have rows of their own in predict)."
+            )
+        used = np.flatnonzero(weight > 0.0)
+        hits = _without_diagonal(hits)
+        unit = _unit_of(hits, self.kind)
+        similarities = csr_array(_similarities(hits, unit)[used][:, used])
+        if not similarities.nnz:
+            raise ValueError(
+                "X has no hits among the items that carry weight, so that there is nothing to learn from; "
+                "the diagonal does not count."
+            )
+        if groups is not None:
+            groups = np.asarray(groups)
+            check_consistent_length(weight, groups)
+            groups = groups[used]
+        training = TrainingHits(similarities, self.direction == "both")
+        _warn_of_items_without_hits(training.counts, "training items")
+        weight = weight[used] / weight[used].mean()
+        return HitInput(training, used, weight, groups, unit)
+
+    def _fit_stack(
+        self, data: HitInput, given: NDArray, targets: NDArray, classify: bool
+    ) -> dict[str, Any]:
+        """Fit families and their average; returns the attributes that describe them.
+
+        `given` are the targets by which folds are made and that are shown, `targets` those of the learners.
+        """
+        name = type(self).__name__
+        random = check_random_state(self.random_state)
+        splits = self._splits(given, data.groups, classify, random)
+        with blas_threads(len(given)):
+            stack = fit_hit_stack(data.hits, targets, data.weight, classify, splits, random)
+        truth = targets[stack.held_out]
+        losses = ((stack.out_of_fold - truth) ** 2).sum(axis=1)
+        weight = data.weight[stack.held_out]
+        warn_if_useless(losses, leave_one_out_constant(truth, weight), name, weight)
+        self._stack = stack
+        average = stack.average
+        return {
+            "members_": tuple(stack.family_of[average.chosen].tolist()),
+            "weights_": average.weights,
+            "out_of_fold_": OutOfFold(
+                data.used[stack.held_out], stack.out_of_fold, given[stack.held_out]
+            ),
+            "certificate_": average.certificate,
+            "unit_": data.unit,
+            "used_": data.used,
+        }
+
+    def _splits(
+        self,
+        targets: NDArray,
+        groups: NDArray | None,
+        classify: bool,
+        random: np.random.RandomState,
+    ) -> list[Split]:
+        """Folds, or of many items a single tenth that is held out."""
+        items = np.arange(len(targets))[:, None]
+        options: dict[str, Any] = {"classify": classify, "groups": groups, "random_state": random}
+        if isinstance(self.cv, int) and len(targets) > THRESHOLDS.folded_items:
+            return [hold_out(0.1, items, targets, **options)]
+        return make_folds(self.cv, items, targets, **options)
+
+    def _predict(self, X: Any, reverse: Any) -> NDArray:
+        """Predictions of the stack for new items."""
+        check_is_fitted(self)
+        rows = self._new_hits(X, "X")
+        if self.direction == "rows":
+            if reverse is not None:
+                raise ValueError("reverse is for direction='both'; leave it out.")
+            columns = None
+        else:
+            if reverse is None:
+                raise ValueError(
+                    "A model with direction='both' needs the hits of the training items on the new ones as "
+                    "well; pass them as reverse, one row per new item, or fit with direction='rows'."
+                )
+            columns = self._new_hits(reverse, "reverse")
+            if columns.shape != rows.shape:
+                raise ValueError(
+                    f"reverse has shape {columns.shape} but X {rows.shape}; both have a row per new "
+                    "item and a column per training item."
+                )
+        new = ItemHits.of(rows, columns)
+        _warn_of_items_without_hits(new[EITHER].counts, "new items")
+        return self._stack(new)
+
+    def _new_hits(self, X: Any, name: str) -> csr_array:
+        """Similarities of new items to the training items that carry weight."""
+        hits = check_hits(X, name, type(self).__name__)
+        if hits.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"{name} has {hits.shape[1]} columns but the model was fitted on {self.n_features_in_} "
+                "items; give the hits of new items among the training items."
+            )
+        return csr_array(_similarities(hits, self.unit_)[:, self.used_])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_stack")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = True
+        return tags
+
+
+class HitsClassifier(ClassifierMixin, HitsLearner):
     """Classifier for sparse similarities: hits of a sequence search, links of a graph, thresholded similarities.
 
     Every item has a few hits among the training items; all other pairs are unknown, or not similar. Six families of
@@ -38,6 +185,9 @@ class HitsClassifier(ClassifierMixin, ConformalMixin, FittedEstimator):
     ----------
     kind : {"similarity", "distance"}, default="similarity"
         What the stored entries are. Distances d become ``exp(-(d / m)^2)`` with their median m.
+    direction : {"rows", "both"}, default="rows"
+        Whether to learn from the hits of every item only, or also from the items that have it as a hit: citations and
+        links of a graph. New items then need the hits of the training items on them, as ``reverse``.
     cv : int, splitter or iterable, default=5
         The folds on which families are judged. Above 20,000 items a single tenth is held out instead of a number of
         folds.
@@ -63,6 +213,7 @@ class HitsClassifier(ClassifierMixin, ConformalMixin, FittedEstimator):
 
     See Also
     --------
+    HitsRegressor : For numbers.
     SimilarityClassifier : For a full matrix, or a function of two items.
 
     Examples
@@ -78,20 +229,17 @@ class HitsClassifier(ClassifierMixin, ConformalMixin, FittedEstimator):
     >>> model = HitsClassifier(random_state=0).fit(scores[:80][:, :80], y[:80])
     """
 
-    _stack: HitStack
-
     def __init__(
         self,
         *,
         kind: str = "similarity",
+        direction: str = "rows",
         cv: Any = 5,
         class_weight: Any = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.kind = kind
-        self.cv = cv
+        super().__init__(kind=kind, direction=direction, cv=cv, random_state=random_state)
         self.class_weight = class_weight
-        self.random_state = random_state
 
     def fit(
         self,
@@ -119,111 +267,175 @@ class HitsClassifier(ClassifierMixin, ConformalMixin, FittedEstimator):
         self : HitsClassifier
             The fitted model.
         """
-        check_option("kind", self.kind, KINDS)
         name = type(self).__name__
         weight, classes, labels = check_classes(y, sample_weight, self.class_weight, name)
-        hits = check_hits(X, "X")
-        n = len(labels)
-        if hits.shape != (n, n):
-            raise ValueError(
-                f"X has shape {hits.shape} but y {n} items; give one row and one column per training "
-                "item (new items have rows of their own in predict)."
-            )
-        if weight is None:
-            weight = np.ones(n)
-        used = np.flatnonzero(weight > 0.0)
-        unit = _unit_of(hits, self.kind)
-        hits = _similarities(_without_diagonal(hits), unit)[used][:, used]
-        weight = weight[used] / weight[used].mean()
-        onehot = np.eye(len(classes))[labels[used]]
-        if groups is not None:
-            groups = np.asarray(align_by_name(X, groups))[used]
-        random = check_random_state(self.random_state)
-        splits = self._splits(labels[used], groups, random)
-        with blas_threads(len(used)):
-            stack = fit_hit_stack(hits, onehot, weight, splits, random)
-        truth = onehot[stack.held_out]
-        losses = ((stack.out_of_fold - truth) ** 2).sum(axis=1)
-        held_weight = weight[stack.held_out]
-        warn_if_useless(losses, leave_one_out_constant(truth, held_weight), name, held_weight)
-        self._set_fitted(
-            classes_=classes,
-            members_=tuple(stack.family_of[stack.average.chosen].tolist()),
-            weights_=stack.average.weights,
-            out_of_fold_=OutOfFold(
-                used[stack.held_out], stack.out_of_fold, labels[used][stack.held_out]
-            ),
-            certificate_=stack.average.certificate,
-            unit_=unit,
-            used_=used,
-            n_features_in_=n,
-        )
-        self._stack = stack
+        data = self._read(X, len(labels), weight, groups)
+        labels = labels[data.used]
+        _warn_of_classes_without_hits(data.hits.matrix, labels, classes)
+        attributes = self._fit_stack(data, labels, np.eye(len(classes))[labels], classify=True)
+        self._set_fitted(classes_=classes, n_features_in_=len(weight), **attributes)
         return self
 
-    def _splits(
-        self, labels: NDArray, groups: NDArray | None, random: np.random.RandomState
-    ) -> list[Split]:
-        """Folds, or of many items a single tenth that is held out."""
-        items = np.arange(len(labels))[:, None]
-        options: dict[str, Any] = {"classify": True, "groups": groups, "random_state": random}
-        if isinstance(self.cv, int) and len(labels) > _FOLDED_ITEMS:
-            return [hold_out(0.1, items, labels, **options)]
-        return make_folds(self.cv, items, labels, **options)
-
-    def predict_proba(self, X: Any) -> NDArray:
+    def predict_proba(self, X: Any, reverse: Any = None) -> NDArray:
         """Probabilities of the classes.
 
         Parameters
         ----------
         X : sparse array of shape (m, n_train)
             Hits of the new items among the training items, one row per new item.
+        reverse : sparse array of shape (m, n_train) or None, default=None
+            For ``direction="both"``: hits of the training items on the new ones, one row per new item.
 
         Returns
         -------
         ndarray of shape (m, n_classes)
             Probabilities, in the order of `classes_`.
         """
-        check_is_fitted(self)
-        hits = check_hits(X, "X")
-        if hits.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {hits.shape[1]} columns but the model was fitted on {self.n_features_in_} items; "
-                "give the hits of new items among the training items."
-            )
-        return self._stack(_similarities(hits, self.unit_)[:, self.used_])
+        return self._predict(X, reverse)
 
-    def predict(self, X: Any) -> NDArray:
+    def predict(self, X: Any, reverse: Any = None) -> NDArray:
         """The most probable class.
 
         Parameters
         ----------
-        X : sparse array of shape (m, n_train)
-            Hits of the new items among the training items, one row per new item.
+        X, reverse : sparse array of shape (m, n_train)
+            As for `predict_proba`.
 
         Returns
         -------
         ndarray of shape (m,)
             Labels.
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_stack")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = True
-        return tags
+        return self.classes_[self.predict_proba(X, reverse).argmax(axis=1)]
 
 
-def check_hits(X: Any, name: str) -> csr_array:
+class HitsRegressor(MultiOutputMixin, RegressorMixin, HitsLearner):
+    """Regressor for sparse similarities: hits of a search, links of a graph, thresholded similarities.
+
+    As `HitsClassifier`: means of the hits' numbers, ridge regression on the rows, propagation of the numbers along the
+    hits, and ridge regressions on means at one and at two steps are judged out of fold and averaged.
+
+    Parameters
+    ----------
+    kind : {"similarity", "distance"}, default="similarity"
+        What the stored entries are. Distances d become ``exp(-(d / m)^2)`` with their median m.
+    direction : {"rows", "both"}, default="rows"
+        Whether to learn from the hits of every item only, or also from the items that have it as a hit: citations and
+        links of a graph. New items then need the hits of the training items on them, as ``reverse``.
+    cv : int, splitter or iterable, default=5
+        The folds on which families are judged. Above 20,000 items a single tenth is held out instead of a number of
+        folds.
+    random_state : int, RandomState, Generator or None, default=None
+        Makes folds and random projections repeatable.
+
+    Attributes
+    ----------
+    members_ : tuple of str
+        The family of every averaged setting.
+    weights_ : ndarray of shape (n_members,)
+        Their weights, at least 0; their sum is free.
+    out_of_fold_ : OutOfFold
+        Predictions of the held-out items, by weights from other folds.
+    certificate_ : float
+        Relative residual of the weights.
+    n_features_in_ : int
+        The number of training items.
+
+    See Also
+    --------
+    HitsClassifier : For classes.
+    SimilarityRegressor : For a full matrix, or a function of two items.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from mercerless import HitsRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> place = rng.uniform(size=100)
+    >>> near = np.abs(place[:, None] - place) < 0.1
+    >>> hits = csr_array(np.where(near, 1.0 - np.abs(place[:, None] - place), 0.0))
+    >>> y = np.sin(6.0 * place)
+    >>> model = HitsRegressor(random_state=0).fit(hits[:80][:, :80], y[:80])
+    >>> model.score(hits[80:][:, :80], y[80:]) > 0.9
+    True
+    """
+
+    _units: Units
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : sparse array of shape (n, n)
+            Row i has the hits of item i among the training items. The diagonal is ignored: an item is no hit of its
+            own.
+        y : array-like of shape (n,) or (n, n_outputs)
+            The numbers.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the items; items of weight 0 are left out, as items and as hits.
+        groups : array-like of shape (n,) or None, default=None
+            Items of one group (a family, a patient) are never on both sides of a split.
+
+        Returns
+        -------
+        self : HitsRegressor
+            The fitted model.
+        """
+        y = check_targets(y, type(self).__name__)
+        weight = check_weight(sample_weight, len(y))
+        data = self._read(X, len(y), weight, groups)
+        given = y[data.used]
+        columns = given.reshape(len(given), -1)
+        units = Units.of(columns, data.weight)
+        attributes = self._fit_stack(data, given, units.enter(columns), classify=False)
+        self._units = units
+        held_out = attributes["out_of_fold_"]
+        prediction = units.leave(held_out.prediction).reshape(held_out.target.shape)
+        attributes["out_of_fold_"] = held_out._replace(prediction=prediction)
+        self._set_fitted(n_features_in_=len(weight), **attributes)
+        return self
+
+    def predict(self, X: Any, reverse: Any = None) -> NDArray:
+        """Predicted numbers.
+
+        Parameters
+        ----------
+        X : sparse array of shape (m, n_train)
+            Hits of the new items among the training items, one row per new item.
+        reverse : sparse array of shape (m, n_train) or None, default=None
+            For ``direction="both"``: hits of the training items on the new ones, one row per new item.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, n_outputs)
+            Predictions.
+        """
+        prediction = self._units.leave(self._predict(X, reverse))
+        if self.out_of_fold_.target.ndim == 1:
+            return prediction[:, 0]
+        return prediction
+
+
+def check_hits(X: Any, name: str, learner: str) -> csr_array:
     """Hits as a sparse array of finite, nonnegative float64 without duplicates; nothing of the user's is changed."""
     if not issparse(X):
+        other = learner.replace("Hits", "Similarity")
         raise TypeError(
             f"{name} must be a sparse array of hits (scipy.sparse), got {type(X).__name__}; for a full "
-            "matrix use SimilarityClassifier."
+            f"matrix use {other}."
+        )
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be a sparse array of real numbers with two dimensions, got "
+            f"{X.ndim} of {X.dtype}."
         )
     hits = csr_array(X, dtype=np.float64, copy=True)
     hits.sum_duplicates()
@@ -239,6 +451,39 @@ def check_hits(X: Any, name: str) -> csr_array:
     return hits
 
 
+def refuse_hits(X: Any, learner: str) -> None:
+    """Raise if X is sparse, with the learner to use instead."""
+    if issparse(X):
+        other = learner.replace("Similarity", "Hits")
+        raise TypeError(
+            f"X is a sparse array; use {other}, which learns from hits, or pass X.toarray() if the "
+            "entries that are not stored are similarities of 0."
+        )
+
+
+def _warn_of_items_without_hits(n_hits: NDArray, what: str) -> None:
+    """Say that some items have no hits."""
+    n_alone = int(np.sum(n_hits == 0))
+    if n_alone:
+        warn(
+            f"{n_alone} of {len(n_hits)} {what} have no hits; all that is known of them is the average "
+            "over all items."
+        )
+
+
+def _warn_of_classes_without_hits(matrix: csr_array, labels: NDArray, classes: NDArray) -> None:
+    """Say that nothing is known of some classes."""
+    n_hits = np.diff(matrix.indptr) + np.bincount(matrix.indices, minlength=len(labels))
+    of_class = np.bincount(labels, weights=n_hits, minlength=len(classes))
+    is_present = np.bincount(labels, minlength=len(classes)) > 0
+    alone = classes[is_present & (of_class == 0)]
+    if len(alone):
+        warn(
+            f"No item of class {alone[0]!r} has a hit or is one, so that nothing but its share is "
+            "known of it."
+        )
+
+
 def _without_diagonal(hits: csr_array) -> csr_array:
     rows = np.repeat(np.arange(hits.shape[0]), np.diff(hits.indptr))
     kept = rows != hits.indices
@@ -249,17 +494,17 @@ def _unit_of(hits: csr_array, kind: str) -> float | None:
     """The median of distances, their unit; None for similarities."""
     if kind == "similarity":
         return None
-    off_diagonal = _without_diagonal(hits).data
-    positive = off_diagonal[off_diagonal > 0.0]
-    return float(np.median(positive)) if len(positive) else 1.0
+    positive = hits.data[hits.data > 0.0]
+    if not len(positive):
+        return 1.0
+    return float(np.median(positive))
 
 
 def _similarities(hits: csr_array, unit: float | None) -> csr_array:
     """Similarities of hits; distances have a unit. Pairs that are not similar at all are dropped."""
-    data = hits.data
-    if unit is not None:
-        data = np.maximum(np.exp(-((hits.data / unit) ** 2)), np.finfo(float).tiny)
-    similarities = csr_array((data, hits.indices, hits.indptr), shape=hits.shape)
     if unit is None:
-        similarities.eliminate_zeros()
-    return similarities
+        hits.eliminate_zeros()
+        return hits
+    values = np.exp(-((hits.data / unit) ** 2))
+    values = np.maximum(values, np.finfo(float).tiny)
+    return csr_array((values, hits.indices, hits.indptr), shape=hits.shape)

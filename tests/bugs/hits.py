@@ -1,0 +1,68 @@
+"""Bugs in the learners on hits: leaks of own labels, directions, views, weights, numbers and checks."""
+
+from bugs import Bug
+
+HITS = "test_hits.py"
+
+BUGS = [
+    Bug(
+        "hits-own-label-comes-back",
+        "            returned[view] = [_returning(P, step)[:, None] * self.ballots.sums for step in steps]",
+        "            returned[view] = [0.0 * self.ballots.sums for step in steps]",
+        f"{HITS} -k 'own_label or against_dense'",
+    ),
+    Bug(
+        "hits-returning-without-transpose",
+        "P.multiply(csr_array(Q.T)).sum(axis=1)",
+        "P.multiply(csr_array(Q)).sum(axis=1)",
+        f"{HITS} -k against_dense",
+    ),
+    Bug(
+        "hits-held-out-columns-not-turned",
+        "return ItemHits.of(rows, csr_array(self.matrix[known][:, items].T))",
+        "return ItemHits.of(rows, csr_array(self.matrix[items][:, known]))",
+        f"{HITS} -k 'new_items_do or better_than_one'",
+    ),
+    Bug(
+        "hits-reverse-ignored",
+        'columns = self._new_hits(reverse, "reverse")',
+        'columns = self._new_hits(X, "reverse")',
+        f"{HITS} -k 'better_than_one or reverse'",
+    ),
+    Bug(
+        "hits-either-is-rows",
+        "either = csr_array(rows + columns)",
+        "either = csr_array(rows + rows)",
+        f"{HITS} -k 'new_items_do or against_dense'",
+    ),
+    Bug(
+        "hits-worst-are-best",
+        'order = np.argsort(-S.data, kind="stable")',
+        'order = np.argsort(S.data, kind="stable")',
+        f"{HITS} -k best_hits",
+    ),
+    Bug(
+        "hits-votes-without-weights",
+        "weighted = targets * weight[:, None]\n        mean = weighted.sum",
+        "weighted = 1.0 * targets\n        mean = weighted.sum",
+        f"{HITS} -k means_of_numbers",
+    ),
+    Bug(
+        "hits-columns-without-weight",
+        "return csr_array(_similarities(hits, self.unit_)[:, self.used_])",
+        "return csr_array(_similarities(hits, self.unit_)[:, : len(self.used_)])",
+        f"{HITS} -k weight_zero",
+    ),
+    Bug(
+        "hits-diagonal-counts",
+        "kept = rows != hits.indices",
+        "kept = rows >= 0",
+        f"{HITS} -k own_hit",
+    ),
+    Bug(
+        "hits-average-knows-the-fold",
+        "            scores[:, others], truth[others], held_weight[others], family_of, classify\n",
+        "            scores, truth, held_weight, family_of, classify\n",
+        f"{HITS} -k weights_from_other_folds",
+    ),
+]
