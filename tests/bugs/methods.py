@@ -375,14 +375,14 @@ BUGS = [
     ),
     Bug(
         "methods-dank-rows-of-parts",
-        "_Gram(kernel, items, used[clusters.labels_ == part], share)",
-        "_Gram(kernel, items, np.flatnonzero(clusters.labels_ == part), share)",
+        "parts = [used[clusters.labels_ == part] for part in range(self.n_parts)]",
+        "parts = [np.flatnonzero(clusters.labels_ == part) for part in range(self.n_parts)]",
         f"{METHODS} -k dank_in_parts",
     ),
     Bug(
         "methods-dank-clusters-of-all",
-        "clusters = self._clusters(items[used])",
-        "clusters = self._clusters(items[: len(used)])",
+        "clusters = self._clusters(basis.items[used])",
+        "clusters = self._clusters(basis.items[: len(used)])",
         f"{METHODS} -k dank_in_parts",
     ),
     Bug(

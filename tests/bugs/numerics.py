@@ -606,8 +606,8 @@ BUGS = [
     ),
     Bug(
         "hyper-folds-mixed",
-        "rows[folds == k].T @ rows[folds == k] for k",
-        "rows[folds != k].T @ rows[folds != k] for k",
+        "of_fold = rows[folds == k]",
+        "of_fold = rows[folds != k]",
         "test_hyper_machine.py",
     ),
     Bug(

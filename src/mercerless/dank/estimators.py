@@ -15,15 +15,9 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from mercerless.core.basis import Basis, make_basis
 from mercerless.core.descent import GradientSearch
-from mercerless.core.estimator import (
-    KernelPredictor,
-    Progress,
-    class_scores,
-    pair_votes,
-    used_items,
-    used_rows,
-)
+from mercerless.core.estimator import KernelPredictor, Progress, class_scores, pair_votes
 from mercerless.core.memory import check_memory, memory_budget, row_blocks, with_settings
 from mercerless.core.validation import (
     check_classes,
@@ -39,9 +33,7 @@ from mercerless.dank.selection import CenteringPenalty, Choice, choose, cluster
 from mercerless.dank.solver import DankSolution, DankStep, DankTask, plain_machine, solve_dank
 from mercerless.dank.thresholds import LIMITS
 from mercerless.hyper.estimators import HyperRidge
-from mercerless.kernels import Gaussian, Kernel, Precomputed
-
-_OUT_OF_SAMPLE = ("inductive", "nearest", "reciprocal", "hyper")
+from mercerless.kernels import Gaussian, Kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +100,16 @@ class _Gram:
     limit in force at that time).
     """
 
-    def __init__(self, kernel: Kernel, items: Any, rows: NDArray, budget: int | None = None):
-        self.kernel = kernel
+    def __init__(self, basis: Basis, rows: NDArray, budget: int | None = None):
+        self.kernel = basis.kernel
+        self.matrix_name = basis.matrix_name
+        # libsvm works on a copy, and equal rows are found on sorted copies
+        self.copies = 5.5 if basis.given_as_matrix else 6.5
         self.rows = rows
         self.budget = budget
-        items = used_items(kernel, items, rows)
-        self.items = np.asarray(items, dtype=float) if isinstance(kernel, Gaussian) else items
+        self.items = basis.take(rows)
+        if isinstance(self.kernel, Gaussian):
+            self.items = np.asarray(self.items, dtype=float)
 
     @cached_property
     def matrix(self) -> NDArray | None:
@@ -121,15 +117,11 @@ class _Gram:
         if isinstance(self.kernel, Gaussian):
             return None
         n = len(self.rows)
-        # libsvm works on a copy, and equal rows are found on sorted copies
-        name = "the kernel matrix"
-        copies = 6.5
-        if isinstance(self.kernel, Precomputed):
-            name = "X"
-            copies = 5.5
+        need = 8.0 * self.copies * n**2
         remedy = "split vectors with n_parts, or use a Gaussian, whose matrix is never formed"
-        check_memory(8.0 * copies * n**2, f"The kernel matrix of {n} items", self.budget, remedy)
-        matrix = check_symmetric(self.kernel(self.items), name).astype(float, copy=False)
+        check_memory(need, f"The kernel matrix of {n} items", self.budget, remedy)
+        matrix = check_symmetric(self.kernel(self.items), self.matrix_name)
+        matrix = matrix.astype(float, copy=False)
         if self.kernel.definite is not True:
             _refuse_indefinite(matrix)
         return matrix
@@ -238,18 +230,20 @@ class _DANK(KernelPredictor):
             raise ValueError(
                 f"search must be None or a mercerless.GradientSearch, not {self.search!r}."
             )
-        check_option("out_of_sample", self.out_of_sample, _OUT_OF_SAMPLE)
+        rules = ("inductive", "nearest", "reciprocal", "hyper")
+        check_option("out_of_sample", self.out_of_sample, rules)
         if self.n_parts > 1 and self.out_of_sample != "inductive":
             raise ValueError(
                 "n_parts > 1 predicts inductively only; use out_of_sample='inductive'."
             )
 
-    def _begin(self, X: Any, y: NDArray, weight: NDArray | None) -> tuple[Kernel, Any]:
+    def _begin(self, X: Any, y: NDArray, weight: NDArray) -> Basis:
         """Check the parameters and the items; from here on the estimator counts as not fitted."""
         self._check_parameters()
         self._set_fitted()
-        kernel, items = self._train_items(X, weight)
-        vectors = items.ndim == 2 and not isinstance(kernel, Precomputed)
+        basis = make_basis(*self._train_items(X, weight))
+        items = basis.items
+        vectors = items.ndim == 2 and not basis.given_as_matrix
         if self.out_of_sample == "hyper" and not vectors:
             raise ValueError(
                 "out_of_sample='hyper' learns a function of feature vectors; use 'inductive' here."
@@ -259,34 +253,39 @@ class _DANK(KernelPredictor):
                 "n_parts > 1 clusters feature vectors; pass vectors and a kernel on them."
             )
         check_consistent_length(items, y)
-        return kernel, items
+        return basis
 
-    def _fit(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[DankTask]) -> dict[str, Any]:
+    def _fit(self, basis: Basis, y: NDArray, tasks: list[DankTask]) -> dict[str, Any]:
         """Choose the parameters, divide the rows, solve every task; returns the fitted attributes."""
-        choice = self._choose(kernel, items, y, tasks)
+        choice = self._choose(basis, y, tasks)
+        basis = basis.with_kernel(choice.kernel)
         used = np.unique(np.concatenate([task.rows for task in tasks]))
         with self._progress() as progress:
-            clusters = self._clusters(items[used])
-            grams = self._grams(choice.kernel, items, used, clusters)
+            clusters = self._clusters(basis.items[used])
+            grams = self._grams(basis, used, clusters)
             fitted = []
             for task, penalty in zip(tasks, choice.penalties):
                 task = task._replace(epsilon=choice.epsilon)
                 fitted.append(self._solve(grams, task, choice.C, penalty, progress))
             self._warn(fitted, choice)
-            attributes = self._attributes(choice.kernel, items, fitted)
+            attributes = self._attributes(basis, fitted)
             in_part = [np.isin(attributes["support_"], gram.rows) for gram in grams]
             attributes["support_part_"] = np.argmax(in_part, axis=0)
             attributes["kernel_"] = choice.kernel
             attributes["clusters_"] = clusters
             if self.out_of_sample == "hyper":
-                attributes["extension_"] = tuple(self._extend(items, f.adaptation) for f in fitted)
+                extensions = [self._extend(basis.items, f.adaptation) for f in fitted]
+                attributes["extension_"] = tuple(extensions)
             if choice.tuned is not None:
                 attributes |= {"C_": choice.C, "epsilon_": choice.epsilon, "tuning_": choice.tuned}
         return attributes
 
-    def _choose(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[DankTask]) -> Choice:
+    def _choose(self, basis: Basis, y: NDArray, tasks: list[DankTask]) -> Choice:
         """The parameters of the fit: as given, or chosen by the search."""
-        penalty = self.adaptivity.penalty if isinstance(self.adaptivity, CenteringPenalty) else None
+        kernel = basis.kernel
+        penalty = None
+        if isinstance(self.adaptivity, CenteringPenalty):
+            penalty = self.adaptivity.penalty
         if self.search is None:
             return Choice(kernel, self.C, tasks[0].epsilon, [penalty] * len(tasks))
         if penalty is not None:
@@ -301,7 +300,7 @@ class _DANK(KernelPredictor):
             raise ValueError(
                 "GradientSearch takes no weights; repeat rows instead, or leave search=None."
             )
-        X = np.asarray(items, dtype=float)
+        X = np.asarray(basis.items, dtype=float)
         n = len(y)
         remedy = "search on fewer rows and take kernel_, C_ and epsilon_ from there"
         check_memory(
@@ -345,17 +344,13 @@ class _DANK(KernelPredictor):
             return None
         return cluster(items, self.n_parts, self.random_state)
 
-    def _grams(
-        self, kernel: Kernel, items: Any, used: NDArray, clusters: KMeans | None
-    ) -> list[_Gram]:
+    def _grams(self, basis: Basis, used: NDArray, clusters: KMeans | None) -> list[_Gram]:
         """One base kernel per part, so that a worker gets no more than its rows and its share of the memory."""
         if clusters is None:
-            return [_Gram(kernel, items, used)]
+            return [_Gram(basis, used)]
         share = memory_budget() // max(1, effective_n_jobs(self.n_jobs))
-        return [
-            _Gram(kernel, items, used[clusters.labels_ == part], share)
-            for part in range(self.n_parts)
-        ]
+        parts = [used[clusters.labels_ == part] for part in range(self.n_parts)]
+        return [_Gram(basis, rows, share) for rows in parts]
 
     def _solve(
         self,
@@ -401,9 +396,9 @@ class _DANK(KernelPredictor):
         adaptation = Adaptation(task.rows, parts)
         return _Fitted(numbers, tasks, solutions, float(penalty), adaptation)
 
-    def _attributes(self, kernel: Kernel, items: Any, fitted: list[_Fitted]) -> dict[str, Any]:
-        dual = np.zeros((len(fitted), len(items)))
-        expansion = np.zeros((len(fitted), len(items)))
+    def _attributes(self, basis: Basis, fitted: list[_Fitted]) -> dict[str, Any]:
+        dual = np.zeros((len(fitted), len(basis)))
+        expansion = np.zeros((len(fitted), len(basis)))
         intercepts = np.zeros((len(fitted), self.n_parts))
         for k, f in enumerate(fitted):
             for number, task, solution in zip(f.numbers, f.tasks, f.solutions):
@@ -412,13 +407,20 @@ class _DANK(KernelPredictor):
                 intercepts[k, number] = solution.intercept
         support = np.flatnonzero(dual.any(axis=0))
         solutions = [s for f in fitted for s in f.solutions]
+        support_basis = None
+        support_vectors = None
+        if len(support):
+            support_basis = basis.fitted(support)
+            support_vectors = support_basis.kept
+        elif not basis.given_as_matrix:  # equal targets have no support vectors
+            support_vectors = basis.items[support]
         borrows = self.out_of_sample in ("nearest", "reciprocal")
-        has_vectors = not isinstance(kernel, Precomputed)
         return {
-            "_fit_diagonal": kernel.diag(items) if borrows else None,
-            "_fit_items": items if borrows and has_vectors else None,
+            "_fit_basis": basis.fitted() if borrows else None,
+            "_fit_diagonal": basis.kernel.diag(basis.items) if borrows else None,
+            "_support_basis": support_basis,
             "support_": support,
-            "support_vectors_": items[support] if has_vectors else None,
+            "support_vectors_": support_vectors,
             "adaptation_": tuple(f.adaptation for f in fitted),
             "rank_": max(f.adaptation.rank for f in fitted),
             "certificate_": max(s.gap for s in solutions),
@@ -451,7 +453,7 @@ class _DANK(KernelPredictor):
 
     def _inductive(self, items: Any) -> NDArray:
         """New items are like training rows with coefficient zero."""
-        return self._similarity(items, self.support_) @ self.dual_coef_.T + self.intercept_
+        return self._compare_with_support(items) @ self.dual_coef_.T + self.intercept_
 
     def _by_parts(self, items: NDArray) -> NDArray:
         """Every item is decided by the machine of its own cluster."""
@@ -466,20 +468,16 @@ class _DANK(KernelPredictor):
                 values[rows] += K @ self.dual_coef_[:, columns].T
         return values
 
-    def _similarity(self, items: Any, columns: NDArray) -> NDArray:
-        """Base kernel of new items against training rows."""
-        if isinstance(self.kernel_, Precomputed):
-            return items[:, columns]
-        if len(columns) == 0:
+    def _compare_with_support(self, items: Any) -> NDArray:
+        """Base kernel of new items against the support vectors."""
+        if self._support_basis is None:
             return np.zeros((len(items), 0))
-        if columns is self.support_:
-            return self.kernel_(items, self.support_vectors_)
-        return self.kernel_(items, self._fit_items[columns])
+        return self._support_basis.compare(items)
 
     def _adapted(self, items: Any) -> NDArray:
         """New items have rows of F as hyper-kernel regression extends it, or those of training rows, their twins."""
         factor = self._extended if self.out_of_sample == "hyper" else self._borrowed
-        K = self._similarity(items, self.support_)
+        K = self._compare_with_support(items)
         values = np.empty((len(items), len(self.adaptation_)))
         for k, v in enumerate(self.dual_solution_):
             values[:, k] = (factor(items, k) * K) @ v + self.intercept_[k]
@@ -491,11 +489,13 @@ class _DANK(KernelPredictor):
         return 1.0 + self.extension_[task](items, self.support_vectors_)
 
     def _borrowed(self, items: Any, task: int) -> NDArray:
-        diagonal = np.zeros(len(items))
-        if not isinstance(self.kernel_, Precomputed):
+        """Rows of F of the training rows nearest to the items, or nearest in both directions."""
+        diagonal = np.zeros(len(items))  # the same for all training rows, so it decides nothing
+        if not self._fit_basis.given_as_matrix:
             diagonal = self.kernel_.diag(items)
         rows = self.adaptation_[task].rows
-        distance = diagonal[:, None] + self._fit_diagonal[rows] - 2 * self._similarity(items, rows)
+        K = self._fit_basis.fitted(rows).compare(items)
+        distance = diagonal[:, None] + self._fit_diagonal[rows] - 2 * K
         if self.out_of_sample == "nearest":
             twins = np.argmin(distance, axis=1)
         else:
@@ -663,17 +663,15 @@ class DANKClassifier(ClassifierMixin, _DANK):
         weight, classes, labels = check_classes(
             y, sample_weight, self.class_weight, type(self).__name__
         )
-        kernel, items = self._begin(X, labels, weight)
-        used = used_rows(weight, len(labels))
-        if weight is None:
-            weight = np.ones(len(labels))
+        basis = self._begin(X, labels, weight)
+        used = np.flatnonzero(weight)
         present = np.unique(labels[used])
         tasks = []
         for pair in combinations(present, 2):
             rows = used[np.isin(labels[used], pair)]
             signs = np.where(labels[rows] == pair[1], 1.0, -1.0)
             tasks.append(DankTask(rows, signs, weight[rows], epsilon=0.0, is_classification=True))
-        self._set_fitted(classes_=classes[present], **self._fit(kernel, items, labels, tasks))
+        self._set_fitted(classes_=classes[present], **self._fit(basis, labels, tasks))
 
     def decision_function(self, X: Any) -> NDArray:
         """Scores of new items.
@@ -791,14 +789,12 @@ class DANKRegressor(RegressorMixin, _DANK):
         check_number("epsilon", self.epsilon, zero=True)
         target = column_or_1d(check_targets(y, type(self).__name__), warn=True)
         weight = check_weight(sample_weight, len(target))
-        kernel, items = self._begin(X, target, weight)
-        used = used_rows(weight, len(target))
-        if weight is None:
-            weight = np.ones(len(target))
+        basis = self._begin(X, target, weight)
+        used = np.flatnonzero(weight)
         task = DankTask(
             used, target[used], weight[used], float(self.epsilon), is_classification=False
         )
-        self._set_fitted(**self._fit(kernel, items, target, [task]))
+        self._set_fitted(**self._fit(basis, target, [task]))
 
     def _predict(self, X: Any) -> NDArray:
         return self._values(X)[:, 0]

@@ -19,8 +19,6 @@ from scipy.optimize import brentq
 from mercerless.core.memory import row_blocks
 from mercerless.dank.thresholds import LIMITS
 
-_SIDES = np.array([1.0, -1.0]).reshape(2, 1, 1)  # a step toward the upper bound uses up its slack
-
 
 class QuarticSolution(NamedTuple):
     """Solution of the quartic problem and its certificate."""
@@ -99,8 +97,10 @@ def duality_gap(
     rows, sides = _edges(gradient, lo, hi, epsilon)
     b = float(np.mean(gradient[rows] - sides * epsilon))
     g = gradient - b
-    best = np.maximum(np.maximum(hi * (g - epsilon), lo * (g + epsilon)), 0.0)
-    return float(np.sum(np.maximum(best - (g * v - epsilon * np.abs(v)), 0.0))), b
+    at_the_better_bound = np.maximum(hi * (g - epsilon), lo * (g + epsilon))
+    best = np.maximum(at_the_better_bound, 0.0)
+    summands = np.maximum(best - (g * v - epsilon * np.abs(v)), 0.0)
+    return float(np.sum(summands)), b
 
 
 def _edges(gradient: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> tuple[NDArray, NDArray]:
@@ -112,8 +112,12 @@ def _edges(gradient: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> tuple
     slope = np.cumsum(steps[order]) - hi.sum()
     flat = 1e-12 * steps.sum()
     k = min(int(np.searchsorted(slope, -flat)), len(order) - 1)
-    chosen = order[k : k + 2] if slope[k] <= flat else order[k : k + 1]
-    return chosen % len(lo), np.where(chosen < len(lo), 1.0, -1.0)
+    chosen = order[k : k + 1]
+    if slope[k] <= flat:  # every intercept between two breaks is a minimum
+        chosen = order[k : k + 2]
+    rows = chosen % len(lo)
+    sides = np.where(chosen < len(lo), 1.0, -1.0)
+    return rows, sides
 
 
 def gap_scale(p: NDArray, v: NDArray, epsilon: float = 0.0) -> float:
@@ -132,16 +136,17 @@ def _gradient(problem: Quartic, point: _Point) -> NDArray:
 def _hessian_product(problem: Quartic, point: _Point, d: NDArray) -> NDArray:
     """Product of ``-Hessian = K + curvature * (diag(q) + 2 D_v A D_v)`` with ``d``."""
     v = point.v
-    q = point.q
-    return problem.K @ d + problem.curvature * (q * d + 2 * v * (problem.A @ (v * d)))
+    of_quartic = point.q * d + 2 * v * (problem.A @ (v * d))
+    return problem.K @ d + problem.curvature * of_quartic
 
 
 def _hessian_diagonal(problem: Quartic, point: _Point) -> NDArray:
-    diagonal = problem.K.diagonal() + problem.curvature * (
-        point.q + 2 * point.v**2 * problem.A.diagonal()
-    )
-    # a matrix of zeros has no unit of its own: the box and the linear term give one
-    unit = diagonal.max() or np.abs(problem.p).max() / (problem.hi - problem.lo).max() or 1.0
+    of_quartic = point.q + 2 * point.v**2 * problem.A.diagonal()
+    diagonal = problem.K.diagonal() + problem.curvature * of_quartic
+    unit = diagonal.max()
+    if unit == 0:  # a matrix of zeros has no unit of its own: the box and the linear term give one
+        widest = (problem.hi - problem.lo).max()
+        unit = np.abs(problem.p).max() / widest or 1.0
     return np.maximum(diagonal, 1e-12 * unit)
 
 
@@ -177,9 +182,10 @@ def _factor(H: NDArray) -> tuple[NDArray, bool]:
 
 def _solve_on_plane(factor: tuple, rhs: NDArray, total: float) -> tuple[NDArray, float]:
     """Solve ``H d + b = rhs`` with ``sum(d) == total``."""
-    both = cho_solve(factor, np.column_stack([rhs, np.ones_like(rhs)]), check_finite=False)
-    b = (both[:, 0].sum() - total) / both[:, 1].sum()
-    return both[:, 0] - b * both[:, 1], b
+    right = np.column_stack([rhs, np.ones_like(rhs)])
+    of_rhs, of_ones = cho_solve(factor, right, check_finite=False).T
+    b = (of_rhs.sum() - total) / of_ones.sum()
+    return of_rhs - b * of_ones, b
 
 
 def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray) -> _Point:
@@ -192,20 +198,19 @@ def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray
     c = problem.curvature
     v = point.v
     d = target - v
+    vd = v * d
     kd = problem.K @ d
-    a1 = problem.A @ (v * d)
+    a1 = problem.A @ vd
     a2 = problem.A @ d**2
-    coefficients = np.array(
-        [
-            -c * (d**2 @ a2),
-            -3 * c * (v * d) @ a2,
-            -(d @ kd) - c * (d**2 @ point.q + 2 * (v * d) @ a1),
-            0.0,
-        ]
-    )
+    cubic = -c * (d**2 @ a2)
+    square = -3 * c * vd @ a2
+    linear = -(d @ kd) - c * (d**2 @ point.q + 2 * vd @ a1)
+    coefficients = np.array([cubic, square, linear, 0.0])
 
     def slope(t: float) -> float:
-        pull = residual - problem.epsilon * np.sign(v + t * d) if problem.epsilon else residual
+        pull = residual
+        if problem.epsilon:
+            pull = residual - problem.epsilon * np.sign(v + t * d)
         return float(np.polyval(coefficients, t)) + float(pull @ d)
 
     if slope(1.0) >= 0:
@@ -238,7 +243,10 @@ def _active_set_target(
     for rounds in range(LIMITS.max_active_set_rounds):
         u = v + d + residual / h
         z = np.sign(u) * np.maximum(np.abs(u) - epsilon / h, 0.0)
-        state = np.where(z >= hi, 2, np.where(z <= lo, -2, np.sign(z))).astype(np.int8)
+        # 2 and -2 at the bounds, 1 and -1 free on either side of zero, 0 at the kink
+        state = np.sign(z).astype(np.int8)
+        state[z <= lo] = -2
+        state[z >= hi] = 2
         if epsilon == 0:  # without a tube, zero is no kink: such a variable is free
             state[state == 0] = 1
         key = state.tobytes()
@@ -251,7 +259,10 @@ def _active_set_target(
         free = np.flatnonzero(np.abs(state) == 1)
         if len(free) == 0:
             return None, rounds
-        d = np.where(state == 2, hi, np.where(state == -2, lo, 0.0)) - v
+        fixed = np.zeros_like(v)
+        fixed[state == 2] = hi[state == 2]
+        fixed[state == -2] = lo[state == -2]
+        d = fixed - v
         d[free] = 0.0
         rhs = gradient - _hessian_product(problem, point, d)
         signs = state[free] * epsilon
@@ -262,98 +273,141 @@ def _active_set_target(
     return None, LIMITS.max_active_set_rounds
 
 
+class _Split(NamedTuple):
+    """The variable in parts, each a smooth box problem: with a tube ``v = x_1 - x_2``, else v itself."""
+
+    signs: NDArray  # (n_parts, 1)
+    low: NDArray  # (n_parts, n)
+    high: NDArray
+
+    def joined(self, x: NDArray) -> NDArray:
+        """The v that these parts make."""
+        return (self.signs * x).sum(0)
+
+    def slack(self, x: NDArray) -> NDArray:
+        """Distances from the lower and from the upper bounds."""
+        return np.stack([x - self.low, self.high - x])
+
+
+def _split(problem: Quartic, v: NDArray) -> tuple[_Split, NDArray]:
+    """The parts of the variable, and their values at v."""
+    if problem.epsilon == 0:
+        return _Split(np.ones((1, 1)), problem.lo[None], problem.hi[None]), v[None]
+    high = np.stack([problem.hi, -problem.lo])
+    parts = _Split(np.array([[1.0], [-1.0]]), np.zeros_like(high), high)
+    return parts, np.stack([np.maximum(v, 0.0), np.maximum(-v, 0.0)])
+
+
+class _Direction(NamedTuple):
+    """A step of the interior point method."""
+
+    x: NDArray
+    slack: NDArray
+    z: NDArray
+    b: float  # the intercept after a full step
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether rounding left anything of the step."""
+        return bool(np.isfinite(self.x).all() and np.isfinite(self.z).all())
+
+
 class _Barrier:
     """Slacks and multipliers of one interior point, for lower and upper bounds, and Newton's direction from there."""
 
-    def __init__(self, signs: NDArray, epsilon: float, slack: NDArray, z: NDArray):
-        self.signs = signs
+    def __init__(self, parts: _Split, epsilon: float, slack: NDArray, z: NDArray):
+        self.signs = parts.signs
         self.epsilon = epsilon
         self.slack = slack
         self.z = z
+        self.mu = float(np.mean(z * slack))
         self.theta = (z / slack).sum(0)
         # the barrier adds 1 / give to the Hessian's diagonal in v
         self.give = (1 / self.theta).sum(0)
 
     def direction(
         self, factor: tuple, gradient: NDArray, total: float, products: NDArray | float
-    ) -> tuple[NDArray, NDArray, float]:
-        """Changes of x and the multipliers aiming at these complementarity products, and the new intercept."""
+    ) -> _Direction:
+        """The step that aims at these complementarity products of slacks and multipliers."""
         aim = products / self.slack
         shift = aim[0] - aim[1] - self.epsilon
         pushed = (self.signs * shift / self.theta).sum(0) / self.give
         dv, b = _solve_on_plane(factor, gradient + pushed, total)
         dx = (self.signs * (dv / self.give - pushed) + shift) / self.theta
-        return dx, aim - self.z - self.z * _SIDES * dx / self.slack, b
+        d_slack = np.stack([dx, -dx])  # a step toward the upper bound uses up its slack
+        return _Direction(dx, d_slack, aim - self.z - self.z * d_slack / self.slack, b)
 
-
-def _split(problem: Quartic, v: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Signs, bounds and values of the parts of v: with a tube ``v = x_1 - x_2``, each a smooth box problem."""
-    if problem.epsilon == 0:
-        return np.ones((1, 1)), problem.lo[None], problem.hi[None], v[None]
-    high = np.stack([problem.hi, -problem.lo])
-    x = np.stack([np.maximum(v, 0.0), np.maximum(-v, 0.0)])
-    return np.array([[1.0], [-1.0]]), np.zeros_like(high), high, x
+    def centered(self, predicted: _Direction) -> NDArray:
+        """Mehrotra's products to aim at: smaller the further the predicted step can go, and corrected for it."""
+        z = self.z + _longest_step(self.z, predicted.z) * predicted.z
+        slack = self.slack + _longest_step(self.slack, predicted.slack) * predicted.slack
+        ahead = z * slack
+        aim = self.mu * (max(float(ahead.mean()), 0.0) / self.mu) ** 3
+        return aim - predicted.slack * predicted.z
 
 
 @np.errstate(divide="ignore", invalid="ignore")
 def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, int]:
     """Primal-dual interior point method with Mehrotra's predictor and corrector, started near ``v``.
 
-    With a tube the variable is split, see `_split`. The answer is moved onto the bounds whose multipliers dominate
+    With a tube the variable is split, see `_Split`. The answer is moved onto the bounds whose multipliers dominate
     their slacks, unless that is much worse.
     """
-    lo = problem.lo
-    hi = problem.hi
-    epsilon = problem.epsilon
-    signs, low, high, x = _split(problem, v)
-    width = high - low
+    parts, x = _split(problem, v)
     # Stay near v, also where the box is far wider than the solution.
-    margin = np.minimum(0.02 * width, 0.1 * (float(np.abs(v).max()) or np.inf))
-    x = np.clip(x, low + margin, high - margin)
-    point = _point(problem, (signs * x).sum(0))
+    largest = float(np.abs(v).max()) or np.inf
+    margin = np.minimum(0.02 * (parts.high - parts.low), 0.1 * largest)
+    x = np.clip(x, parts.low + margin, parts.high - margin)
+    point = _point(problem, parts.joined(x))
     gradient = _gradient(problem, point)
-    _, b = duality_gap(gradient, point.v, lo, hi, epsilon)
-    mu = max(
-        float(np.mean(np.abs(signs * (gradient - b) - epsilon) * margin)), np.finfo(float).tiny
-    )
-    z = mu / np.stack([x - low, high - x])
+    _, b = duality_gap(gradient, point.v, problem.lo, problem.hi, problem.epsilon)
+    slope = np.abs(parts.signs * (gradient - b) - problem.epsilon)
+    mu = max(float(np.mean(slope * margin)), np.finfo(float).tiny)
+    z = mu / parts.slack(x)
     rows = np.arange(len(v))
     iteration = 0
     for iteration in range(LIMITS.max_interior_steps):  # noqa: B007
-        slack = np.stack([x - low, high - x])
-        mu = float(np.mean(z * slack))
+        barrier = _Barrier(parts, problem.epsilon, parts.slack(x), z)
         # Stationarity falls with mu; pushing mu further would only amplify rounding.
-        if 20 * x.size * mu <= tol * gap_scale(problem.p, point.v, epsilon):
+        if 20 * x.size * barrier.mu <= tol * gap_scale(problem.p, point.v, problem.epsilon):
             break
-        barrier = _Barrier(signs, epsilon, slack, z)
         if not np.isfinite(barrier.theta).all():
             break  # a slack has vanished in rounding; what is there is as good as it gets
         H = _hessian_block(problem, point, rows)
         H.flat[:: len(v) + 1] += 1 / barrier.give
         factor = _factor(H)
         total = -point.v.sum()
-        dx, dz, _ = barrier.direction(factor, gradient, total, 0.0)
-        ahead = (z + _longest_step(z, dz) * dz) * (
-            slack + _longest_step(slack, _SIDES * dx) * (_SIDES * dx)
-        )
-        aim = mu * (max(float(ahead.mean()), 0.0) / mu) ** 3
-        dx, dz, b = barrier.direction(factor, gradient, total, aim - _SIDES * dx * dz)
-        if not (np.isfinite(dx).all() and np.isfinite(dz).all()):
+        predicted = barrier.direction(factor, gradient, total, 0.0)
+        step = barrier.direction(factor, gradient, total, barrier.centered(predicted))
+        b = step.b
+        if not step.is_finite:
             break
-        x = x + 0.995 * _longest_step(slack, _SIDES * dx) * dx
-        z = z + 0.995 * _longest_step(z, dz) * dz
-        point = _point(problem, (signs * x).sum(0))
+        x = x + 0.995 * _longest_step(barrier.slack, step.slack) * step.x
+        z = z + 0.995 * _longest_step(z, step.z) * step.z
+        point = _point(problem, parts.joined(x))
         gradient = _gradient(problem, point)
+    return _to_active_bounds(problem, parts, x, z, gradient - b), iteration + 1
+
+
+def _to_active_bounds(
+    problem: Quartic, parts: _Split, x: NDArray, z: NDArray, residual: NDArray
+) -> NDArray:
+    """The feasible point with every variable on the bound whose multiplier dominates its slack, unless x is better."""
     # where no multiplier is active, the typical one is rounding, and bounds seem near that are not
-    typical = max(float(np.abs(signs * (gradient - b) - epsilon).max()), np.finfo(float).tiny)
-    on_bounds = np.where((x - low) * typical < z[0] * width, low, x)
-    on_bounds = np.where((high - x) * typical < z[1] * width, high, on_bounds)
-    ends = [project((signs * end).sum(0), lo, hi) for end in (on_bounds, x)]
-    gaps = [
-        duality_gap(_gradient(problem, _point(problem, end)), end, lo, hi, epsilon)[0]
-        for end in ends
-    ]
-    return ends[int(gaps[1] < 0.1 * gaps[0])], iteration + 1
+    slope = np.abs(parts.signs * residual - problem.epsilon)
+    typical = max(float(slope.max()), np.finfo(float).tiny)
+    width = parts.high - parts.low
+    to_low, to_high = parts.slack(x)
+    on_bounds = np.where(to_low * typical < z[0] * width, parts.low, x)
+    on_bounds = np.where(to_high * typical < z[1] * width, parts.high, on_bounds)
+    ends = [project(parts.joined(end), problem.lo, problem.hi) for end in (on_bounds, x)]
+    gaps = []
+    for end in ends:
+        gradient = _gradient(problem, _point(problem, end))
+        gaps.append(duality_gap(gradient, end, problem.lo, problem.hi, problem.epsilon)[0])
+    if gaps[1] < 0.1 * gaps[0]:
+        return ends[1]
+    return ends[0]
 
 
 def _longest_step(value: NDArray, change: NDArray) -> float:
@@ -388,9 +442,9 @@ def _onto_bounds(problem: Quartic, v: NDArray, residual: NDArray) -> NDArray:
     low = np.where(zero & (v > 0), 0.0, problem.lo)
     high = np.where(zero & (v < 0), 0.0, problem.hi)
     slope = residual - problem.epsilon * np.sign(v)
-    near = np.minimum(high - low, np.abs(v).max()) * np.minimum(
-        np.abs(slope) / (np.abs(slope).max() or 1.0), 1e-6
-    )
+    steepest = np.abs(slope).max() or 1.0
+    reach = np.minimum(high - low, np.abs(v).max())  # the box may be far wider than the solution
+    near = reach * np.minimum(np.abs(slope) / steepest, 1e-6)
     inside = ~(zero & (v == 0))
     v = np.where(inside & (slope > 0) & (high - v < near), high, v)
     v = np.where(inside & (slope < 0) & (v - low < near), low, v)
@@ -419,48 +473,54 @@ def solve_quartic(
     """
     lo = problem.lo
     hi = problem.hi
-    epsilon = problem.epsilon
     point = _point(problem, start)
     point = _advance(problem, point, np.zeros_like(start), _gradient(problem, point))
-
-    def certify(point: _Point) -> tuple[NDArray, float, float]:
-        gradient = _gradient(problem, point)
-        gap, b = duality_gap(gradient, point.v, lo, hi, epsilon)
-        size = scale
-        if size is None:
-            size = gap_scale(problem.p, point.v, epsilon)
-        return gradient, gap / size, b
-
-    best = (np.inf, 0.0, point.v)
+    best = _Certified(point.v, np.zeros_like(start), 0.0, np.inf)
     used = 7
-    tried = 0
+    n_interior = 0
     for step in range(max_steps + 1):
-        gradient, gap, b = certify(point)
-        if gap < best[0]:
-            best = (gap, b, point.v)
-        if gap <= tol or step == max_steps:
+        now = _certify(problem, point, scale)
+        if now.gap < best.gap:
+            best = now
+        if now.gap <= tol or step == max_steps:
             break
-        target, rounds = _active_set_target(problem, point, gradient, b)
+        target, rounds = _active_set_target(problem, point, now.gradient, now.intercept)
         used += 2 * rounds + 2
         if target is not None:
-            moved = _advance(problem, point, target, gradient - b)
+            moved = _advance(problem, point, target, now.gradient - now.intercept)
             if moved is not point:
                 point = _point(problem, snap(moved.v, lo, hi))
                 continue
-        if tried == 3:
+        if n_interior == 3:
             break
-        inside, iterations = _interior_point(
-            problem, point.v, max(tol * 10.0 ** -(2 * tried), 1e-11)
-        )
-        tried += 1
+        interior_tol = max(tol * 10.0 ** -(2 * n_interior), 1e-11)
+        inside, iterations = _interior_point(problem, point.v, interior_tol)
+        n_interior += 1
         used += 2 * iterations
         point = _point(problem, snap(inside, lo, hi))
-    point = _point(problem, best[2])
-    settled = _point(problem, _onto_bounds(problem, best[2], _gradient(problem, point) - best[1]))
-    _, gap, b = certify(settled)
-    if gap <= best[0]:
-        best = (gap, b, settled.v)
-    return QuarticSolution(best[2], best[1], best[0], used)
+    residual = _gradient(problem, _point(problem, best.v)) - best.intercept
+    settled = _certify(problem, _point(problem, _onto_bounds(problem, best.v, residual)), scale)
+    if settled.gap <= best.gap:
+        best = settled
+    return QuarticSolution(best.v, best.intercept, best.gap, used)
+
+
+class _Certified(NamedTuple):
+    """A point with its gradient, intercept and relative duality gap."""
+
+    v: NDArray
+    gradient: NDArray
+    intercept: float
+    gap: float
+
+
+def _certify(problem: Quartic, point: _Point, scale: float | None) -> _Certified:
+    """How far a point is from the maximum, relative to the scale or, if None, to the size of the objective."""
+    gradient = _gradient(problem, point)
+    gap, b = duality_gap(gradient, point.v, problem.lo, problem.hi, problem.epsilon)
+    if scale is None:
+        scale = gap_scale(problem.p, point.v, problem.epsilon)
+    return _Certified(point.v, gradient, b, gap / scale)
 
 
 class Adjoint(NamedTuple):

@@ -1,6 +1,7 @@
 """Support vector machines that adapt their kernel matrix (DANK), solved to a certified optimum."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,6 +132,12 @@ class _State(NamedTuple):
         """What to add to p so that the model with this share of the quartic term has h's gradient here."""
         return self.kv + share * self.quartic - self.smooth
 
+    def improves(self, other: "_State") -> bool:
+        """Whether the objective is higher here than there, or equal up to rounding with a smaller gap."""
+        rounding = 1e-12 * (abs(other.value) + other.scale)
+        is_equal = self.value >= other.value - rounding
+        return self.value > other.value or (self.gap < other.gap and is_equal)
+
 
 def solve_dank(
     gram: Gram,
@@ -182,57 +189,40 @@ def solve_dank(
     projection is not one, and its Lipschitz constant makes the method stand still; nothing of it is used. The
     multiplicities are new.
     """
-    n = len(p)
     if weight is None:
-        weight = np.ones(n)
+        weight = np.ones(len(p))
     center = (p.max() + p.min()) / 2  # sum(v) = 0, so this only protects p @ v from cancellation
-    p = p - center
+    whole = _WholeProblem(
+        gram, p - center, lo, hi, weight, centering_penalty, rank_penalty, epsilon
+    )
     v = snap(start, lo, hi)
-    penalties = {
-        "centering_penalty": centering_penalty,
-        "rank_penalty": rank_penalty,
-        "epsilon": epsilon,
-    }
-    working = _first_working_set(gram, p, v, lo, hi, epsilon)
+    working = whole.first_working_set(v)
     history: list[DankStep] = []
     evaluations = 1
-    n_rounds = 0
-    local_tol = 1e-2
-    for _ in range(LIMITS.max_rounds):
-        n_rounds += 1
-        problem = _on_working_set(gram, working, p, lo, hi, weight, penalties)
-        local_tol = tol if len(working) == n else max(local_tol, tol / 2)
-        state, used, stopped = _outer_steps(
-            problem, v[working], local_tol, max_iter, history, callback
-        )
-        evaluations += used + 1
-        # the solution on all rows, where the others have v = 0
-        factor, offset = _factor(problem, state)
-        v, expansion = np.zeros((2, n))
-        v[working] = state.v
-        support = np.flatnonzero(v)
-        expansion[support] = v[support] * (factor @ offset)
-        gradient = p.copy()
-        gradient[working] -= state.smooth
-        rest = np.setdiff1d(np.arange(n), working, assume_unique=True)
-        gradient[rest] -= _decision(gram, rest, expansion)
-        gap, b = duality_gap(gradient, v, lo, hi, epsilon)
-        gap /= gap_scale(p, v, epsilon)
-        violators = rest[_largest(_gain(gradient - b, lo, hi, epsilon)[rest], 0.0, len(working))]
-        if gap <= tol or stopped or (len(violators) == 0 and local_tol <= tol):
+    working_tol = max(1e-2, tol / 2)
+    for n_rounds in range(1, LIMITS.max_rounds + 1):  # noqa: B007
+        if len(working) == len(p):
+            working_tol = tol
+        problem = whole.restricted_to(working)
+        course = _outer_steps(problem, v[working], working_tol, max_iter, history, callback)
+        evaluations += course.n_evaluations + 1
+        found = whole.extended(problem, course.state, working)
+        v = found.v
+        is_settled = len(found.violators) == 0 and working_tol <= tol
+        if found.gap <= tol or course.stopped or is_settled:
             break
-        working = np.union1d(working, violators)
-        local_tol = tol / 2
+        working = np.union1d(working, found.violators)
+        working_tol = tol / 2
         del problem  # before a larger one is made
     return DankSolution(
         dual=v,
-        expansion=expansion,
-        intercept=b + center,
-        gap=gap,
-        objective=state.value,
-        support=support,
-        factor=factor,
-        offset=offset,
+        expansion=found.expansion,
+        intercept=found.intercept + center,
+        gap=found.gap,
+        objective=course.state.value,
+        support=found.support,
+        factor=found.factor,
+        offset=found.offset,
         history=tuple(history),
         n_iter=len(history) - n_rounds,
         n_evaluations=evaluations,
@@ -240,47 +230,102 @@ def solve_dank(
     )
 
 
-def _on_working_set(
-    gram: Gram,
-    working: NDArray,
-    p: NDArray,
-    lo: NDArray,
-    hi: NDArray,
-    weight: NDArray,
-    penalties: dict[str, float],
-) -> _DankProblem:
-    """The problem of the working set."""
-    K = gram(working, working)
-    A = K**2
-    A /= weight[working]
-    A /= weight[working, None]
-    outside = float(weight.sum() - weight[working].sum())
-    return _DankProblem(
-        K, A, p[working], lo[working], hi[working], weight[working], outside, **penalties
-    )
+class _OnAllRows(NamedTuple):
+    """A solution of the working set as one of all rows, where the others have v = 0."""
+
+    v: NDArray
+    expansion: NDArray  # v * F(., a new point)
+    support: NDArray
+    factor: NDArray
+    offset: NDArray
+    gap: float  # relative
+    intercept: float
+    violators: NDArray  # rows outside of the working set that would gain most by leaving v = 0
 
 
-def _gain(residual: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> NDArray:
-    """Derivative of the objective when a row leaves v = 0 in its better direction."""
-    up = np.where(hi > 0, residual - epsilon, -np.inf)
-    down = np.where(lo < 0, -residual - epsilon, -np.inf)
-    return np.maximum(up, down)
+@dataclass(frozen=True, eq=False)
+class _WholeProblem:
+    """The problem on all rows, of which K is read in blocks: working sets are cut from it and checked against it."""
 
+    gram: Gram
+    p: NDArray
+    lo: NDArray
+    hi: NDArray
+    weight: NDArray
+    centering_penalty: float
+    rank_penalty: float
+    epsilon: float
 
-def _first_working_set(
-    gram: Gram, p: NDArray, v: NDArray, lo: NDArray, hi: NDArray, epsilon: float
-) -> NDArray:
-    """Support vectors of the plain machine and the rows within 5 % of becoming one, nearest first."""
-    if len(p) <= LIMITS.all_rows:
-        return np.arange(len(p))
-    gradient = p - _decision(gram, np.arange(len(p)), v)
-    _, b = duality_gap(gradient, v, lo, hi, epsilon)
-    slack = 0.05 * (epsilon if epsilon > 0 else float(np.abs(p).max()))
-    gain = np.where(v != 0, -np.inf, _gain(gradient - b, lo, hi, epsilon))
-    working = np.union1d(np.flatnonzero(v), _largest(gain, -slack, int(np.count_nonzero(v))))
-    if len(working) == 0:  # nothing to separate: any rows will do
-        return np.arange(LIMITS.all_rows)
-    return working
+    def first_working_set(self, v: NDArray) -> NDArray:
+        """Support vectors of the plain machine and the rows within 5 % of becoming one, nearest first."""
+        n = len(self.p)
+        if n <= LIMITS.all_rows:
+            return np.arange(n)
+        gradient = self.p - self.decision(np.arange(n), v)
+        _, b = duality_gap(gradient, v, self.lo, self.hi, self.epsilon)
+        margin = self.epsilon
+        if margin == 0:
+            margin = float(np.abs(self.p).max())
+        gain = np.where(v != 0, -np.inf, self.gain(gradient - b))
+        near = _largest(gain, -0.05 * margin, int(np.count_nonzero(v)))
+        working = np.union1d(np.flatnonzero(v), near)
+        if len(working) == 0:  # nothing to separate: any rows will do
+            return np.arange(LIMITS.all_rows)
+        return working
+
+    def restricted_to(self, working: NDArray) -> _DankProblem:
+        """The problem of the working set, with its part of K in memory."""
+        weight = self.weight[working]
+        K = self.gram(working, working)
+        A = K**2
+        A /= weight
+        A /= weight[:, None]
+        return _DankProblem(
+            K=K,
+            A=A,
+            p=self.p[working],
+            lo=self.lo[working],
+            hi=self.hi[working],
+            weight=weight,
+            outside=float(self.weight.sum() - weight.sum()),
+            centering_penalty=self.centering_penalty,
+            rank_penalty=self.rank_penalty,
+            epsilon=self.epsilon,
+        )
+
+    def extended(self, problem: _DankProblem, state: _State, working: NDArray) -> _OnAllRows:
+        """The state of the working set on all rows: expansion, duality gap, and the rows that violate optimality."""
+        n = len(self.p)
+        v = np.zeros(n)
+        v[working] = state.v
+        support = np.flatnonzero(v)
+        factor, offset = _factor(problem, state)
+        expansion = np.zeros(n)
+        expansion[support] = v[support] * (factor @ offset)
+
+        rest = np.setdiff1d(np.arange(n), working, assume_unique=True)
+        gradient = self.p.copy()
+        gradient[working] -= state.smooth
+        gradient[rest] -= self.decision(rest, expansion)
+        gap, b = duality_gap(gradient, v, self.lo, self.hi, self.epsilon)
+        gap /= gap_scale(self.p, v, self.epsilon)
+        violators = rest[_largest(self.gain(gradient - b)[rest], 0.0, len(working))]
+        return _OnAllRows(v, expansion, support, factor, offset, gap, b, violators)
+
+    def gain(self, residual: NDArray) -> NDArray:
+        """Derivative of the objective when a row leaves v = 0 in its better direction."""
+        up = np.where(self.hi > 0, residual - self.epsilon, -np.inf)
+        down = np.where(self.lo < 0, -residual - self.epsilon, -np.inf)
+        return np.maximum(up, down)
+
+    def decision(self, rows: NDArray, coefficient: NDArray) -> NDArray:
+        """``K[rows] @ coefficient`` in row blocks, without the zero coefficients."""
+        columns = np.flatnonzero(coefficient)
+        values = np.zeros(len(rows))
+        if len(columns):
+            for block in row_blocks(len(rows), 8 * len(columns)):
+                values[block] = self.gram(rows[block], columns) @ coefficient[columns]
+        return values
 
 
 def _largest(gain: NDArray, above: float, n_working: int) -> NDArray:
@@ -292,14 +337,12 @@ def _largest(gain: NDArray, above: float, n_working: int) -> NDArray:
     return rows[np.argpartition(-gain[rows], limit)[:limit]]
 
 
-def _decision(gram: Gram, rows: NDArray, coefficient: NDArray) -> NDArray:
-    """``K[rows] @ coefficient`` in row blocks, without the zero coefficients."""
-    columns = np.flatnonzero(coefficient)
-    values = np.zeros(len(rows))
-    if len(columns):
-        for block in row_blocks(len(rows), 8 * len(columns)):
-            values[block] = gram(rows[block], columns) @ coefficient[columns]
-    return values
+class _Course(NamedTuple):
+    """Where the outer steps on a working set ended."""
+
+    state: _State
+    n_evaluations: int
+    stopped: bool  # by the callback
 
 
 def _outer_steps(
@@ -309,8 +352,12 @@ def _outer_steps(
     max_iter: int,
     history: list[DankStep],
     callback: Callable | None,
-) -> tuple[_State, int, bool]:
-    """Outer steps on the working set; returns the state, the evaluations used, and whether it was stopped."""
+) -> _Course:
+    """Outer steps on the working set: each solves a quartic model that has the objective's gradient at its start.
+
+    A step that does not climb is taken back, and the next model is more cautious: first without extrapolation, then
+    with more of the quartic term, then solved more exactly.
+    """
     state = _evaluate(problem, v, 0)
     evaluations = 3
     share = _quartic_share(state)
@@ -321,7 +368,7 @@ def _outer_steps(
     for _ in range(max_iter):
         history.append(DankStep(state.value, state.gap, state.rank))
         if callback is not None and callback(history[-1]):
-            return state, evaluations, True
+            return _Course(state, evaluations, stopped=True)
         if state.gap <= tol:
             break
         # An inner gap near the target would stall the outer loop; the inner solver ends quadratically.
@@ -332,8 +379,7 @@ def _outer_steps(
         inner = solve_quartic(model, state.v, scale=state.scale, tol=inner_tol)
         new = _evaluate(problem, inner.v, state.rank)
         evaluations += inner.n_evaluations + 3
-        rounding = 1e-12 * (abs(state.value) + state.scale)
-        if new.value > state.value or (new.gap < state.gap and new.value >= state.value - rounding):
+        if new.improves(state):
             memory = [*memory[-4:], (linear, new.linear(share))]
             state = new
             linear = _mix(memory)
@@ -349,7 +395,7 @@ def _outer_steps(
             break
     else:
         history.append(DankStep(state.value, state.gap, state.rank))
-    return state, evaluations, False
+    return _Course(state, evaluations, stopped=False)
 
 
 def _mix(memory: list[tuple[NDArray, NDArray]]) -> NDArray:

@@ -61,8 +61,6 @@ from mercerless.kernels.hyper import TensorHyper
 from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier
 from mercerless.lowrank import Landmarks, as_landmarks
 
-_METHODS = ("uniform", "kmeans", "leverage")
-
 
 class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEstimator):
     """What `HyperRidge` and `HyperSVR` share: all but their parameters."""
@@ -531,7 +529,7 @@ def _count_landmarks(
         if n_items <= most and n_parts == 1:
             return None, "uniform"
         return LIMITS.default_landmarks, "uniform"
-    landmarks = as_landmarks(learner.landmarks, _METHODS)
+    landmarks = as_landmarks(learner.landmarks, ("uniform", "kmeans", "leverage"))
     return landmarks.number, landmarks.method
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-_STEPS = 0.5 ** np.arange(8)  # lengths of Newton steps that one pass looks at
+from mercerless.hyper.thresholds import LIMITS
 
 
 class HingeSums(NamedTuple):
@@ -40,24 +40,34 @@ def hinge_sums(Z: NDArray, signs: NDArray, old: NDArray, new: NDArray) -> list[H
 
     ``old`` and ``new`` are weights of the features, the intercept last, before and after a full Newton step.
     """
-    out = []
-    before, after = (Z @ w[:-1] + w[-1] for w in (old, new))
+    before = Z @ old[:-1] + old[-1]
+    after = Z @ new[:-1] + new[-1]
+    sums = []
     for k, sign in enumerate(signs.T):
         root = np.abs(sign)
         slack = root - sign * before[:, k]
         change = sign * (after[:, k] - before[:, k])
-        loss = np.array([np.square(np.maximum(slack - t * change, 0.0)).sum() for t in _STEPS])
+        losses = [np.square(np.maximum(slack - t * change, 0.0)).sum() for t in step_lengths()]
         active = np.flatnonzero(slack - change > 0)
-        root = root[active]
-        sign = sign[active]
-        A = Z[active]
-        A *= root[:, None]
-        gram = np.empty((Z.shape[1] + 1,) * 2)
-        gram[:-1, :-1] = A.T @ A
-        gram[-1, :-1] = gram[:-1, -1] = root @ A
-        gram[-1, -1] = root @ root
-        out.append(HingeSums(loss, gram, np.append(sign @ A, sign @ root)))
-    return out
+        sums.append(_margin_sums(Z[active], root[active], sign[active], np.array(losses)))
+    return sums
+
+
+def _margin_sums(A: NDArray, root: NDArray, sign: NDArray, loss: NDArray) -> HingeSums:
+    """The sums over the rows A inside the margin, which are scaled in place by the roots of their weights."""
+    A *= root[:, None]
+    n_features = A.shape[1]
+    gram = np.empty((n_features + 1, n_features + 1))
+    gram[:-1, :-1] = A.T @ A
+    gram[-1, :-1] = root @ A
+    gram[:-1, -1] = gram[-1, :-1]
+    gram[-1, -1] = root @ root
+    return HingeSums(loss, gram, np.append(sign @ A, sign @ root))
+
+
+def step_lengths() -> NDArray:
+    """Lengths of Newton steps that one pass looks at: 1, 1/2, 1/4, ..."""
+    return 0.5 ** np.arange(LIMITS.step_lengths)
 
 
 def squared_hinge(
@@ -79,42 +89,61 @@ def squared_hinge(
     Cost per pass: a product of the features with the weights, and ``|A| n_features^2`` for the rows A inside the
     margin.
     """
-    C = np.asarray(C, dtype=float)
-    old = np.zeros((n_features + 1, len(C)))
-    if start is not None:
-        old[:] = start
-    new = old.copy()
-    done = np.zeros(len(C), dtype=bool)
-    value = np.full(len(C), np.inf)
-    gap = np.full(len(C), np.inf)
+    if start is None:
+        start = np.zeros((n_features + 1, len(C)))
+    problems = [_NewtonSteps(column, float(loss_weight)) for column, loss_weight in zip(start.T, C)]
+    worst = np.inf
     iteration = 0
-    while not done.all() and iteration < max_iter:
+    while iteration < max_iter and not all(problem.done for problem in problems):
         iteration += 1
-        sums = run(old, new)
-        for k in np.flatnonzero(~done).tolist():
-            along = [
-                0.5 * float(np.sum((old[:-1, k] + t * (new[:-1, k] - old[:-1, k])) ** 2))
-                for t in _STEPS
-            ]
-            values = along + C[k] * sums[k].loss
-            best = int(np.argmin(values))
-            # a shorter step: the next pass looks at its end
-            if best > 0 or not values[0] <= value[k]:
-                moved = old[:, k] + _STEPS[best] * (new[:, k] - old[:, k])
-                # no length is better: at the rounding of the objective, or all of them are too long
-                done[k] = not values[best] < value[k] and gap[k] < 1e-12
-                new[:, k] = old[:, k] if done[k] else moved
-                continue
-            value[k] = values[0]
-            old[:, k] = new[:, k]
-            step, gap[k] = _newton_step(sums[k], new[:, k], C[k], value[k])
-            done[k] = gap[k] <= tol
-            new[:, k] = old[:, k] + (0.0 if done[k] else step)
-        if callback is not None and callback(
-            {"iteration": iteration, "residual": float(gap.max())}
-        ):
+        old = np.column_stack([problem.old for problem in problems])
+        new = np.column_stack([problem.new for problem in problems])
+        for problem, sums in zip(problems, run(old, new)):
+            if not problem.done:
+                problem.update(sums, tol)
+        worst = max(problem.gap for problem in problems)
+        if callback is not None and callback({"iteration": iteration, "residual": worst}):
             break
-    return LinearSolution(old[:-1], old[-1], float(gap.max(initial=0.0)), iteration)
+    weights = np.column_stack([problem.old for problem in problems])
+    return LinearSolution(weights[:-1], weights[-1], worst, iteration)
+
+
+class _NewtonSteps:
+    """One problem on its way: weights, the intercept last, that were reached, and the end of the step under trial."""
+
+    def __init__(self, start: NDArray, C: float):
+        self.C = C
+        self.old = start.copy()
+        self.new = start.copy()
+        self.value = np.inf
+        self.gap = np.inf
+        self.done = False
+
+    def update(self, sums: HingeSums, tol: float) -> None:
+        """Go to the end of the step if no shorter one is better, and plan the next; else try the best shorter one."""
+        lengths = step_lengths()
+        step = self.new - self.old
+        penalties = [0.5 * float(np.sum((self.old[:-1] + t * step[:-1]) ** 2)) for t in lengths]
+        values = penalties + self.C * sums.loss
+        best = int(np.argmin(values))
+        is_progress = values[0] <= self.value
+        if best == 0 and is_progress:
+            self._accept(values[0], sums, tol)
+            return
+        # no length is better: at the rounding of the objective, or all of them are too long
+        self.done = not values[best] < self.value and self.gap < 1e-12
+        if self.done:
+            self.new = self.old.copy()
+        else:
+            self.new = self.old + lengths[best] * step
+
+    def _accept(self, value: float, sums: HingeSums, tol: float) -> None:
+        self.value = value
+        self.old = self.new.copy()
+        step, self.gap = _newton_step(sums, self.old, self.C, value)
+        self.done = self.gap <= tol
+        if not self.done:
+            self.new = self.old + step
 
 
 def _newton_step(sums: HingeSums, w: NDArray, C: float, value: float) -> tuple[NDArray, float]:
@@ -128,8 +157,10 @@ def _newton_step(sums: HingeSums, w: NDArray, C: float, value: float) -> tuple[N
     H /= unit
     H /= unit[:, None]
     H[-1, -1] = 1.0 + 1e-14
-    step = -cho_solve(cho_factor(H, overwrite_a=True), gradient / unit) / unit
-    return step, float(-0.5 * (gradient @ step) / max(value, np.finfo(float).tiny))
+    factor = cho_factor(H, overwrite_a=True)
+    step = -cho_solve(factor, gradient / unit) / unit
+    decrement = -(gradient @ step)
+    return step, float(0.5 * decrement / max(value, np.finfo(float).tiny))
 
 
 class RidgeChoice(NamedTuple):
@@ -144,7 +175,11 @@ class RidgeChoice(NamedTuple):
 def moment_sums(Z: NDArray, y: NDArray, folds: NDArray, n_folds: int) -> NDArray:
     """``[Z 1 y]^T [Z 1 y]`` of a block of rows, by fold."""
     rows = np.column_stack([Z, np.ones(len(Z)), y])
-    return np.stack([rows[folds == k].T @ rows[folds == k] for k in range(n_folds)])
+    moments = []
+    for k in range(n_folds):
+        of_fold = rows[folds == k]
+        moments.append(of_fold.T @ of_fold)
+    return np.stack(moments)
 
 
 def ridge_choice(moments: NDArray, C: NDArray) -> RidgeChoice:
@@ -154,23 +189,32 @@ def ridge_choice(moments: NDArray, C: NDArray) -> RidgeChoice:
     of the normal equations. Global optimum. With one fold, or one C, nothing is compared and the middle C is taken.
     """
     whole = moments.sum(axis=0)
+    n_rows = whole[-2, -2]
     errors = np.zeros(len(C))
     filled = [fold for fold in moments if fold[-2, -2] > 0]
     best = len(C) // 2
     if len(filled) > 1 and len(C) > 1:
         for fold in filled:
-            for k, w in enumerate(ridge_path_of_moments(whole - fold, C).T):
+            path = ridge_path_of_moments(whole - fold, C)
+            for k, w in enumerate(path.T):
                 residual = np.append(w, -1.0)
                 errors[k] += max(0.0, float(residual @ fold @ residual))
         best = int(np.argmin(errors))
-    w = ridge_path_of_moments(whole, C[best : best + 1])[:, 0]
-    gradient = C[best] * (whole[:-1, :-1] @ w - whole[:-1, -1])
+    chosen = C[best : best + 1]
+    w = ridge_path_of_moments(whole, chosen)[:, 0]
+    certificate = _ridge_residual(whole, w, float(chosen[0]))
+    solution = LinearSolution(w[:-1, None], w[-1:], certificate, 1)
+    return RidgeChoice(solution, float(chosen[0]), errors / n_rows)
+
+
+def _ridge_residual(moments: NDArray, w: NDArray, C: float) -> float:
+    """Residual of the normal equations at w, the intercept last, relative to their right-hand side."""
+    gram = moments[:-1, :-1]
+    rhs = moments[:-1, -1]
+    gradient = C * (gram @ w - rhs)
     gradient[:-1] += w[:-1]
-    scale = C[best] * np.linalg.norm(whole[:-1, -1])
-    certificate = float(np.linalg.norm(gradient) / max(scale, np.finfo(float).tiny))
-    return RidgeChoice(
-        LinearSolution(w[:-1, None], w[-1:], certificate, 1), float(C[best]), errors / whole[-2, -2]
-    )
+    scale = C * np.linalg.norm(rhs)
+    return float(np.linalg.norm(gradient) / max(scale, np.finfo(float).tiny))
 
 
 def ridge_path_of_moments(moments: NDArray, C: NDArray) -> NDArray:
@@ -178,7 +222,10 @@ def ridge_path_of_moments(moments: NDArray, C: NDArray) -> NDArray:
     n = moments[-2, -2]
     mean = moments[-2, :-2] / n
     target = moments[-2, -1] / n
-    values, vectors = eigh(moments[:-2, :-2] - n * np.outer(mean, mean))
-    projected = vectors.T @ (moments[:-2, -1] - n * target * mean)
-    w = vectors @ (projected[:, None] / (np.maximum(values, 0.0)[:, None] + 1.0 / np.asarray(C)))
+    covariance = moments[:-2, :-2] - n * np.outer(mean, mean)
+    with_target = moments[:-2, -1] - n * target * mean
+    values, vectors = eigh(covariance)
+    projected = vectors.T @ with_target
+    shrunk = projected[:, None] / (np.maximum(values, 0.0)[:, None] + 1.0 / np.asarray(C))
+    w = vectors @ shrunk
     return np.vstack([w, target - mean @ w])

@@ -58,8 +58,6 @@ from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.kernels.stationary import Gaussian
 from mercerless.lowrank import select_landmarks
 
-TARGETS = ("auto", "classes", "product", "gaussian", "similarity")
-
 
 @dataclass(frozen=True)
 class PairTarget:
@@ -118,7 +116,7 @@ def encode_target(
             "this estimator requires y to be passed, but the target y is None: pass labels, values "
             "or a similarity matrix."
         )
-    check_option("target", kind, TARGETS)
+    check_option("target", kind, ("auto", "classes", "product", "gaussian", "similarity"))
     array = np.asarray(y)
     if kind == "auto":
         kind = _kind_of_target(array)

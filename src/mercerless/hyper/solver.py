@@ -15,12 +15,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangu
 from scipy.optimize import nnls
 from scipy.sparse.linalg import LinearOperator, cg
 
-Target = Callable[[slice, slice], NDArray]
+from mercerless.hyper.thresholds import LIMITS
 
-# Over-relaxation of ADMM.
-_RELAX = 1.6
-# Relative to the largest diagonal entry: sections of neighboring centers are equal to this many digits.
-_JITTER = 1e-11
+Target = Callable[[slice, slice], NDArray]
 
 
 class SeparableDesign(NamedTuple):
@@ -472,7 +469,7 @@ def svr_admm(
         iteration += 1
         c = cho_solve(factor, rho * _adjoint(design, L, np.where(used, y - z - u, 0.0)))
         fit = np.where(used, _apply(design, L, c), 0.0)
-        fit = _RELAX * fit + (1.0 - _RELAX) * (y - z)
+        fit = LIMITS.relaxation * fit + (1.0 - LIMITS.relaxation) * (y - z)
         previous = z
         v = y - fit - u
         shrunk = np.maximum(np.abs(v) - C / rho, np.minimum(np.abs(v), epsilon))
@@ -522,7 +519,7 @@ def _adjoint(design: Design, L: NDArray, U: NDArray) -> NDArray:
     return out
 
 
-def _factor(system: NDArray, jitter: float = _JITTER):
+def _factor(system: NDArray, jitter: float = LIMITS.jitter):
     """cho_factor with a relative jitter, raised only when it fails."""
     scale = max(float(np.abs(np.diagonal(system)).max(initial=0.0)), np.finfo(float).tiny)
     for relative in (jitter, 1e-11, 1e-9, 1e-7, 1e-5):

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh, lstsq, solve_triangular
 
 from mercerless.hyper.solver import conjugate_gradients, whiten
-
-_TREND_RIDGE = 1e-12  # 1 / rho, relative to the trend's own normal matrix
+from mercerless.hyper.thresholds import LIMITS
 
 
 class ItemBasis(NamedTuple):
@@ -64,6 +63,14 @@ class _Transformed(NamedTuple):
     half: NDArray
 
 
+class _Weights(NamedTuple):
+    """The weights ``1/(sigma_i sigma_j + alpha)`` of the closed form."""
+
+    inside: NDArray  # (rank, rank), within the basis
+    mixed: NDArray  # (rank,), between the basis and its complement
+    outside: float  # in the complement
+
+
 class TensorProblem:
     """Everything of a fully observed problem that does not depend on the penalties: solve many of them cheaply.
 
@@ -78,69 +85,64 @@ class TensorProblem:
         self.S = S
         self.basis = basis
         self.trends = trends
-        U = basis.vectors
-        half = [U.T @ M for M in (S, *trends)]
-        self.transformed = [_Transformed(h @ U, h) for h in half]
+        matrices = [S, *trends]
+        half = [basis.vectors.T @ M for M in matrices]
+        self.transformed = [_Transformed(h @ basis.vectors, h) for h in half]
         # inner products between all matrices: whole, and half transformed row by row (for the complement)
-        self._whole = self._rows = None
+        self._whole = None
+        self._rows = None
         if not basis.complete:
-            matrices = (S, *trends)
-            self._whole = np.zeros((len(matrices), len(matrices)))
-            for i, a in enumerate(matrices):
-                for j, b in enumerate(matrices[: i + 1]):
-                    self._whole[i, j] = self._whole[j, i] = np.vdot(a, b)
-            self._rows = np.array([[np.einsum("ij,ij->i", a, b) for b in half] for a in half])
+            self._whole = np.array([[np.vdot(a, b) for b in matrices] for a in matrices])
+            self._rows = _row_products(half)
 
-    def weights(self, noise: float, alpha: float) -> tuple[NDArray, NDArray, float]:
-        """``1/(sigma_i sigma_j + alpha)`` inside the basis, between it and its complement, and in the complement."""
+    def weights(self, noise: float, alpha: float) -> _Weights:
+        """The weights for one pair of penalties, bounded where all of them vanish."""
         sigma = self.basis.values + noise
-        floor = 1e-14 * max(float(sigma.max(initial=0.0)), np.finfo(float).tiny) ** 2
-        inside = 1.0 / np.maximum(np.multiply.outer(sigma, sigma) + alpha, floor)
-        return (
-            inside,
-            1.0 / np.maximum(sigma * noise + alpha, floor),
-            1.0 / max(noise**2 + alpha, floor),
-        )
+        largest = max(float(sigma.max(initial=0.0)), np.finfo(float).tiny)
+        floor = 1e-14 * largest**2
+        inside = np.maximum(np.multiply.outer(sigma, sigma) + alpha, floor)
+        mixed = np.maximum(sigma * noise + alpha, floor)
+        outside = max(noise**2 + alpha, floor)
+        return _Weights(1.0 / inside, 1.0 / mixed, 1.0 / outside)
 
     def solve_trend(self, noise: float, alpha: float) -> tuple[NDArray, float]:
         """The trend's coefficients, by generalized least squares, and the relative residual of its equations."""
         q = len(self.trends)
         if q == 0:
             return np.zeros(0), 0.0
-        inside, mixed, outside = self.weights(noise, alpha)
-        flat = np.stack([t.inner.ravel() for t in self.transformed])
-        products = (flat * inside.ravel()) @ flat.T
-        if self._whole is not None and self._rows is not None:
-            plain = flat @ flat.T
-            by_row = np.array(
-                [
-                    [np.einsum("ij,ij->i", a.inner, b.inner) for b in self.transformed]
-                    for a in self.transformed
-                ]
-            )
-            products += 2.0 * (self._rows - by_row) @ mixed
-            products += outside * (self._whole - 2.0 * self._rows.sum(axis=2) + plain)
+        products = self._weighted_products(self.weights(noise, alpha))
         A = products[1:, 1:]
         b = products[1:, 0]
         scale = 1.0 / np.sqrt(np.maximum(np.diagonal(A), np.finfo(float).tiny))
-        system = A * scale[:, None] * scale + _TREND_RIDGE * np.eye(q)
-        u = lstsq(system, b * scale, cond=1e-14)[0]
-        residual = np.linalg.norm(system @ u - b * scale) / (
-            np.linalg.norm(b * scale) + np.finfo(float).tiny
-        )
-        return u * scale, float(residual)
+        system = A * scale[:, None] * scale + LIMITS.trend_ridge * np.eye(q)
+        rhs = b * scale
+        u = lstsq(system, rhs, cond=1e-14)[0]
+        size = np.linalg.norm(rhs) + np.finfo(float).tiny
+        return u * scale, float(np.linalg.norm(system @ u - rhs) / size)
+
+    def _weighted_products(self, weights: _Weights) -> NDArray:
+        """Inner products of the target and all trends, every eigendirection of pairs with its weight."""
+        flat = np.stack([t.inner.ravel() for t in self.transformed])
+        products = (flat * weights.inside.ravel()) @ flat.T
+        if self._whole is not None and self._rows is not None:
+            within = flat @ flat.T
+            rows_within = _row_products([t.inner for t in self.transformed])
+            complement = self._whole - 2.0 * self._rows.sum(axis=2) + within
+            products += 2.0 * (self._rows - rows_within) @ weights.mixed
+            products += weights.outside * complement
+        return products
 
     def solve(self, noise: float, alpha: float, *, with_items: bool = True) -> TensorSolution:
         """The kernel for one pair of penalties; without items, what is known of training items alone is left out."""
         beta, certificate = self.solve_trend(noise, alpha)
+        weights = self.weights(noise, alpha)
         U = self.basis.vectors
         sigma = self.basis.values + noise
-        inside, mixed, outside = self.weights(noise, alpha)
         half = self.transformed[0].half - sum(
             (b * t.half for b, t in zip(beta, self.transformed[1:])), 0.0
         )
         inner = half @ U
-        core = inside * inner
+        core = weights.inside * inner
         if not with_items:
             return TensorSolution(beta, core, None, None, certificate)
         trend = np.zeros_like(self.S)
@@ -152,11 +154,12 @@ class TensorProblem:
         fitted = U @ (np.multiply.outer(sigma, sigma) * core) @ U.T
         if not self.basis.complete:
             rest = half - inner @ U.T  # U^T residual on the complement
-            item_coef += (mixed * noise)[:, None] * rest
-            cross = U @ ((mixed * sigma * noise)[:, None] * rest)
+            item_coef += (weights.mixed * noise)[:, None] * rest
+            cross = U @ ((weights.mixed * sigma * noise)[:, None] * rest)
             both = residual - U @ half - half.T @ U.T + U @ inner @ U.T
-            fitted += cross + cross.T + outside * noise**2 * both
-        return TensorSolution(beta, core, item_coef, trend + (fitted + fitted.T) / 2, certificate)
+            fitted += cross + cross.T + weights.outside * noise**2 * both
+        fitted = (fitted + fitted.T) / 2
+        return TensorSolution(beta, core, item_coef, trend + fitted, certificate)
 
     def leave_out_errors(
         self, noise: float, folds: list[NDArray], used: NDArray | None = None
@@ -171,21 +174,29 @@ class TensorProblem:
         sigma = self.basis.values + noise
         sigma = np.maximum(sigma, 1e-13 * sigma.max())
         beta, _ = self.solve_trend(noise, 0.0)
-        R = self.S - sum((b * F for b, F in zip(beta, self.trends)), np.zeros_like(self.S))
+        trend = sum((b * F for b, F in zip(beta, self.trends)), np.zeros_like(self.S))
         Q = (U / sigma) @ U.T
-        QR = Q @ R
-        errors = np.zeros(2)
+        QR = Q @ (self.S - trend)
+        with_others = 0.0
+        within_fold = 0.0
         for fold in folds:
-            rest = np.setdiff1d(np.arange(len(R)), fold)
+            rest = np.setdiff1d(np.arange(len(Q)), fold)
             factor = cho_factor(Q[np.ix_(fold, fold)])
             rows = cho_solve(factor, QR[fold])
             both = cho_solve(factor, cho_solve(factor, QR[fold] @ Q[:, fold]).T)
+            oblong = rows[:, rest]
             square = rows[:, fold] + rows[:, fold].T - both
-            for k, (block, columns) in enumerate(((rows[:, rest], rest), (square, fold))):
-                if used is not None:
-                    block = block[used[np.ix_(fold, columns)]]
-                errors[k] += float(np.sum(block**2))
-        return errors
+            if used is not None:
+                oblong = oblong[used[np.ix_(fold, rest)]]
+                square = square[used[np.ix_(fold, fold)]]
+            with_others += float(np.sum(oblong**2))
+            within_fold += float(np.sum(square**2))
+        return np.array([with_others, within_fold])
+
+
+def _row_products(matrices: list[NDArray]) -> NDArray:
+    """Inner products between the rows of all matrices, of shape (n_matrices, n_matrices, n_rows)."""
+    return np.array([[np.einsum("ij,ij->i", a, b) for b in matrices] for a in matrices])
 
 
 def tensor_ridge_missing(
@@ -207,54 +218,91 @@ def tensor_ridge_missing(
     n x n x rank per iteration. With a landmark basis the complement is left out of the model.
     """
     used = ~np.isnan(S)
-    share = float(used.mean())
-    if share == 0.0:
+    if not used.any():
         raise ValueError(
             "the similarity matrix has no known entry; pass at least one that is not NaN."
         )
-    U = basis.vectors
-    sigma = basis.values + noise
-    D = np.sqrt(np.multiply.outer(sigma, sigma))
-    flat = np.stack([F.ravel() for F in trends]) if trends else np.zeros((0, S.size))
-    norms = np.sqrt(np.maximum(np.mean(flat**2, axis=1, keepdims=True), np.finfo(float).tiny))
-    flat = flat / norms
-    inner = (
-        np.stack([(U.T @ F.reshape(S.shape) @ U).ravel() for F in flat])
-        if trends
-        else np.zeros((0, D.size))
-    )
-    weight = 1.0 / (share * D**2 + alpha)
-    system = share * (flat @ flat.T - share * (inner * (D**2 * weight).ravel()) @ inner.T)
-    system += (_TREND_RIDGE * S.size * share + 1e-12 * max(float(np.trace(system)), 0.0)) * np.eye(
-        len(flat)
-    )
-    factor = cho_factor(system) if trends else None
-
-    def split(v: NDArray) -> tuple[NDArray, NDArray]:
-        return v[: D.size].reshape(D.shape), v[D.size :]
-
-    def gradient(R: NDArray) -> NDArray:
-        return np.append(D * (U.T @ R @ U), flat @ R.ravel())
-
-    def product(v: NDArray) -> NDArray:
-        Z, beta = split(v)
-        K = U @ (D * Z) @ U.T + (beta @ flat).reshape(S.shape)
-        penalty = np.append(alpha * Z, _TREND_RIDGE * S.size * share * beta)
-        return gradient(np.where(used, K, 0.0)) + penalty
-
-    def precondition(v: NDArray) -> NDArray:
-        g, h = split(v)
-        if factor is None:
-            return np.append(weight * g, h)
-        beta = cho_solve(factor, h - share * inner @ (D * weight * g).ravel())
-        return np.append(weight * (g - share * D * (beta @ inner).reshape(D.shape)), beta)
-
+    problem = _ObservedProblem(used, basis, trends, noise, alpha)
+    rhs = problem.gradient(np.where(used, S, 0.0))
     x, residual, n_iter = conjugate_gradients(
-        product, precondition, gradient(np.where(used, S, 0.0)), tol, max_iter, callback
+        problem.product, problem.precondition, rhs, tol, max_iter, callback
     )
-    Z, beta = split(x)
-    core = Z / np.maximum(D, np.finfo(float).tiny)
+    Z, beta = problem.split(x)
+    core = Z / np.maximum(problem.D, np.finfo(float).tiny)
     core = (core + core.T) / 2
-    trend = (beta @ flat).reshape(S.shape)
-    values = trend + U @ (D**2 * core) @ U.T
-    return TensorSolution(beta / norms[:, 0], core, (core * sigma) @ U.T, values, residual, n_iter)
+    U = basis.vectors
+    values = problem.trend(beta) + U @ (problem.D**2 * core) @ U.T
+    item_coef = (core * problem.sigma) @ U.T
+    trend_coef = beta / problem.trend_norms
+    return TensorSolution(trend_coef, core, item_coef, values, residual, n_iter)
+
+
+class _ObservedProblem:
+    """The normal equations of `tensor_ridge_missing` in ``Z`` and ``beta``, one vector, and their preconditioner.
+
+    The preconditioner is the exact solution for a full matrix in which every entry counts by the share of known ones.
+    """
+
+    def __init__(
+        self, used: NDArray, basis: ItemBasis, trends: list[NDArray], noise: float, alpha: float
+    ):
+        self.used = used
+        self.share = float(used.mean())
+        self.U = basis.vectors
+        self.sigma = basis.values + noise
+        self.alpha = alpha
+        self.D = np.sqrt(np.multiply.outer(self.sigma, self.sigma))
+        self.weight = 1.0 / (self.share * self.D**2 + alpha)
+        self.trend_penalty = LIMITS.trend_ridge * used.size * self.share
+
+        # trends of unit mean square, as rows, and the same seen from the basis
+        self.flat = np.zeros((0, used.size))
+        self.inner = np.zeros((0, self.D.size))
+        if trends:
+            self.flat = np.stack([F.ravel() for F in trends])
+        mean_squares = np.mean(self.flat**2, axis=1, keepdims=True)
+        norms = np.sqrt(np.maximum(mean_squares, np.finfo(float).tiny))
+        self.flat = self.flat / norms
+        self.trend_norms = norms[:, 0]
+        self.factor = None
+        if trends:
+            transformed = [self.U.T @ F.reshape(used.shape) @ self.U for F in self.flat]
+            self.inner = np.stack([T.ravel() for T in transformed])
+            self.factor = cho_factor(self._trend_system())
+
+    def _trend_system(self) -> NDArray:
+        """The preconditioner's equations of the trends after the elimination of Z."""
+        explained = (self.inner * (self.D**2 * self.weight).ravel()) @ self.inner.T
+        system = self.share * (self.flat @ self.flat.T - self.share * explained)
+        ridge = self.trend_penalty + 1e-12 * max(float(np.trace(system)), 0.0)
+        system += ridge * np.eye(len(system))
+        return system
+
+    def split(self, v: NDArray) -> tuple[NDArray, NDArray]:
+        """Z and beta of one vector of unknowns."""
+        return v[: self.D.size].reshape(self.D.shape), v[self.D.size :]
+
+    def trend(self, beta: NDArray) -> NDArray:
+        """The trend with these coefficients between all items."""
+        return (beta @ self.flat).reshape(self.used.shape)
+
+    def gradient(self, R: NDArray) -> NDArray:
+        """The adjoint of the model at a matrix of residuals, 0 where entries are unknown."""
+        return np.append(self.D * (self.U.T @ R @ self.U), self.flat @ R.ravel())
+
+    def product(self, v: NDArray) -> NDArray:
+        """The normal matrix times a vector."""
+        Z, beta = self.split(v)
+        K = self.U @ (self.D * Z) @ self.U.T + self.trend(beta)
+        penalty = np.append(self.alpha * Z, self.trend_penalty * beta)
+        return self.gradient(np.where(self.used, K, 0.0)) + penalty
+
+    def precondition(self, v: NDArray) -> NDArray:
+        """The exact solution if all entries counted by the share of known ones."""
+        g, h = self.split(v)
+        if self.factor is None:
+            return np.append(self.weight * g, h)
+        coupling = self.inner @ (self.D * self.weight * g).ravel()
+        beta = cho_solve(self.factor, h - self.share * coupling)
+        trend = (beta @ self.inner).reshape(self.D.shape)
+        return np.append(self.weight * (g - self.share * self.D * trend), beta)

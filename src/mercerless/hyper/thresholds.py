@@ -26,6 +26,12 @@ class HyperThresholds:
     direct_work: float = 2e9
     # Up to this many items their closeness to each other is kept in memory, at most 8 MB.
     kept_items: int = 1000
+    # Over-relaxation of ADMM.
+    relaxation: float = 1.6
+    # Relative to the largest diagonal entry: sections of neighboring centers are equal to this many digits.
+    jitter: float = 1e-11
+    # The trend of the tensor is not penalized but for rounding: 1 / rho, relative to its own normal matrix.
+    trend_ridge: float = 1e-12
 
     # ---- the search of stage 1
     # Hyper-kernels and penalties are compared on at most this many items and centers.
@@ -62,6 +68,8 @@ class HyperThresholds:
     # ---- stage 2: the machine
     # With more items than this the machine works on low-rank features.
     large: int = 3000
+    # A pass of the linear machine looks at Newton steps of lengths 1, 1/2, ..., so many.
+    step_lengths: int = 8
     # Features that tell candidates apart as well as all of them.
     compared_components: int = 400
     # The loss weights compared by machines on the matrix and on features, for labels and for numbers.
