@@ -13,7 +13,7 @@ from mercerless.core.scaling import standard_scaling
 from mercerless.datasets import make_lab_function
 from mercerless.lab.data import merge_rows, target_units
 from mercerless.lab.model import Rows, Settings
-from mercerless.lab.selection import CHECKPOINTS, LocalLearner, Watch
+from mercerless.lab.selection import LIMITS, LocalLearner, Watch
 from mercerless.lab.support import select_support
 from mercerless.table.encoding import PLAIN
 from mercerless.table.fit import TableSolution, fit_table
@@ -102,7 +102,9 @@ def test_through_a_transform_the_certificate_is_that_of_what_predicts(better):
 
     plain = solution(standardized[:, None], better == 0, 0.25)
     other = solution(log.standardized, better == 1, 0.5)
-    joined = join_transformed(plain, other, table, log, None, target_units(y[:, None], None))
+    joined = join_transformed(
+        plain, other, table, log, np.ones(len(y)), target_units(y[:, None], np.ones(len(y)))
+    )
     assert len(joined.members) == 1
     assert joined.certificate == (plain, other)[better].certificate
 
@@ -177,7 +179,7 @@ class TestOutOfFold:
         candidate = learner.validate(rows, folds, supports)
         start = 0
         for (train, valid), support in zip(folds, supports):
-            watch = Watch(validation=rows.take(valid), checkpoints=CHECKPOINTS)
+            watch = Watch(validation=rows.take(valid), checkpoints=LIMITS.checkpoints)
             learner.learn(rows.take(train), support, watch)
             of_fold = candidate.predictions[start : start + len(valid)]
             stages = [np.allclose(point.predictions, of_fold) for point in watch.kept]
@@ -257,7 +259,7 @@ class TestWeights:
         Y = random.normal(size=(20, 2)) * [1, 1e5] + [1e3, 0]
         counts = random.randint(1, 4, size=20)
         weighted = target_units(Y, 0.1 * counts)
-        repeated = target_units(np.repeat(Y, counts, axis=0), None)
+        repeated = target_units(np.repeat(Y, counts, axis=0), np.ones(counts.sum()))
         assert_allclose(weighted.center, repeated.center, rtol=1e-6)
         assert_allclose(weighted.scale, repeated.scale, rtol=1e-6)
         level = target_units(np.r_[np.full((9, 1), 3.0), [[5.0]]], np.r_[np.ones(9), 1e-300])

@@ -196,7 +196,7 @@ def test_the_way_back_and_the_weights_of_held_out_rows_are_those_of_others():
     n = 50
     X, y = random.normal(size=(n, 3)), np.exp(random.normal(size=n))
     log = possible_transforms(y)[0]
-    unit = target_units(y[:, None], None)
+    unit = target_units(y[:, None], np.ones(len(y)))
     weight = 0.5 + random.rand(n)
     table = merge_rows(X, unit(y[:, None]), weight, None)
     held = random.permutation(n)

@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.lab.model import Expansion, Rows, Settings, fixed_columns, with_coefficients
-from mercerless.lab.selection import CHECKPOINTS, LocalLearner, Validated
+from mercerless.lab.selection import LIMITS, LocalLearner, Validated
 from mercerless.lab.solver import (
     LocalRegression,
     Moments,
@@ -29,7 +29,7 @@ from mercerless.lab.solver import (
     shared_evidence,
     solve_coefficients,
 )
-from mercerless.lab.support import SELECTIONS, fold_supports, select_support
+from mercerless.lab.support import fold_supports, select_support
 from mercerless.table.fit import fit_table
 from mercerless.table.members.candidate import Contest
 from mercerless.table.members.local import LocalMachines
@@ -237,7 +237,7 @@ def test_coefficients_from_blocks_equal_those_from_all_rows():
     assert_allclose(coef, np.linalg.solve(A, (Phi * w[:, None]).T @ Y), rtol=1e-8)
 
 
-@pytest.mark.parametrize("method", SELECTIONS)
+@pytest.mark.parametrize("method", ["kmeans", "y", "random", "extreme"])
 def test_support_is_distinct_even_among_repeated_rows(method):
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(30, 2)), 4, axis=0)
@@ -326,10 +326,10 @@ def test_a_form_that_its_rival_leaves_no_weight_is_given_up():
     supports = fold_supports(rows, folds, learner.settings)
     alone = learner.validate(rows, folds, supports)
     assert alone.curve[-1][0] > 20
-    exact = dict.fromkeys(CHECKPOINTS, Y[200:] + 1e-6)
+    exact = dict.fromkeys(LIMITS.checkpoints, Y[200:] + 1e-6)
     beaten = learner.validate(rows, folds, supports, alone._replace(checkpoints=exact))
     assert beaten.curve == alone.curve[:4] and beaten.curve[-1][0] == 20
-    useless = alone._replace(checkpoints={k: 0 * Y[200:] for k in CHECKPOINTS})
+    useless = alone._replace(checkpoints={k: 0 * Y[200:] for k in LIMITS.checkpoints})
     assert learner.validate(rows, folds, supports, useless).curve == alone.curve
 
 

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -376,6 +377,25 @@ def test_importing_the_package_loads_nothing_else():
     )
     with pytest.raises(AttributeError, match="no attribute 'Kreinridge'"):
         _ = mercerless.Kreinridge
+
+
+@pytest.mark.slow
+def test_every_module_can_be_imported_first():
+    code = """
+        import importlib, pkgutil, sys, mercerless
+        modules = pkgutil.walk_packages(mercerless.__path__, "mercerless.")
+        for name in [module.name for module in modules if not module.name.endswith("__main__")]:
+            for loaded in [name for name in sys.modules if name.startswith("mercerless")]:
+                del sys.modules[loaded]
+            print(name, flush=True)
+            importlib.import_module(name)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True
+    )
+    names = done.stdout.split()
+    assert done.returncode == 0, (names[-1], done.stderr)
+    assert "mercerless.lab.display" in names and len(names) > 100
 
 
 def test_type_checkers_see_the_names_that_are_loaded_on_use():

@@ -29,8 +29,8 @@ BUGS = [
     ),
     Bug(
         "lab2-start-without-weights",
-        "few = replace(problem, X=first.X, Y=first.Y, weight=first.weight)",
-        "few = replace(problem, X=first.X, Y=first.Y, weight=None)",
+        "smaller = replace(problem, X=first.X, Y=first.Y, weight=first.weight)",
+        "smaller = replace(problem, X=first.X, Y=first.Y, weight=None)",
         f"{HONEST} -k hardly_any_weight",
     ),
     Bug(
@@ -41,8 +41,8 @@ BUGS = [
     ),
     Bug(
         "lab2-losses-without-weights",
-        "errors * np.concatenate([weight / np.mean(weight) for weight in weights])",
-        "errors",
+        "return weights * np.sum((predictions - truth) ** 2, axis=1)",
+        "return np.sum((predictions - truth) ** 2, axis=1)",
         f"{PARTS} -k losses_of_rows",
     ),
     Bug(
@@ -59,8 +59,8 @@ BUGS = [
     ),
     Bug(
         "lab2-spread-of-other-rows",
-        "take_rows(X, np.searchsorted(used, held.rows[few]))",
-        "take_rows(X, held.rows[few] % len(X))",
+        "take_rows(X, np.searchsorted(used, held.rows[sample]))",
+        "take_rows(X, held.rows[sample] % len(X))",
         f"{PARTS} -k rows_that_were_held_out",
     ),
     # what predicts

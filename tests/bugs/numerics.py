@@ -354,8 +354,8 @@ BUGS = [
     ),
     Bug(
         "spread-left",
-        "logs[same] = -np.log(",
-        "logs[same] = np.log(",
+        "logs[is_center] = -np.log(",
+        "logs[is_center] = np.log(",
         "test_conformal.py -k posterior",
     ),
     Bug(
@@ -483,8 +483,8 @@ BUGS = [
     ),
     Bug(
         "lab-shared-weights",
-        "np.ones(n) if weight is None else 1 / np.maximum(weight, 1e-16)",
-        "np.ones(n) if weight is None else 1 / np.sqrt(np.maximum(weight, 1e-16))",
+        "1 / np.maximum(weights_or_ones(weight, n), 1e-16)",
+        "1 / np.sqrt(np.maximum(weights_or_ones(weight, n), 1e-16))",
         f"{LAB} -k evidence",
     ),
     Bug("lab-grid-start", "shifted = e + ridge * n\n", "shifted = e + ridge\n", f"{LAB} -k grid"),
@@ -502,8 +502,8 @@ BUGS = [
     ),
     Bug(
         "lab-weights-of-sums",
-        "Phi = Phi * root.astype(dtype)\n        Y = Y * root",
-        "Phi = Phi * root.astype(dtype)",
+        "target = Phi.T @ (Y * root).astype(dtype)",
+        "target = Phi.T @ Y.astype(dtype)",
         f"{WIDE} -k of_weights",
     ),
     Bug("lab-single-distance", "D += squares\n", "D += 0 * squares\n", f"{WIDE} -k near_a_center"),

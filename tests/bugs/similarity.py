@@ -205,8 +205,8 @@ BUGS = [
     ),
     Bug(
         "sim-spread-of-seen-folds",
-        "2.0 * np.log(_vary(squares[train], signs[train])(signs[test]))",
-        "2.0 * np.log(_vary(squares, signs)(signs[test]))",
+        "2.0 * np.log(_varying_deviation(squares[train], signs[train])(signs[test]))",
+        "2.0 * np.log(_varying_deviation(squares, signs)(signs[test]))",
         f"{OUT} -k by_noise",
     ),
 ]

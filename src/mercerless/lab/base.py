@@ -265,8 +265,7 @@ def judge_held_out(
     if not len(held):
         return
     truth = table.merged.Y[held]
-    weight = table.merged.weights(correlation)
-    weight = None if weight is None else weight[held]
+    weight = table.weights(correlation)[held]
     if labels is not None:
         classes = labels[table.merged.first[held]]
         scores = class_scores(predictions)
@@ -280,18 +279,20 @@ def out_of_fold(
     table: Table,
     held: NDArray,
     predictions: NDArray,
-    weight: NDArray | None,
+    used: NDArray,
     units: FeatureScaling,
     target: NDArray,
 ) -> OutOfFold | None:
-    """Out-of-fold predictions in the units of the targets, for every row, copies included; None without validation."""
+    """Out-of-fold predictions in the units of the targets, for every row, copies included; None without validation.
+
+    `used` are the numbers of the table's rows among those given to fit, `target` their targets.
+    """
     if len(held) == 0:
         return None
     place = np.full(table.shape[0], -1)
     place[held] = np.arange(len(held))
     place = place[table.copies]
     rows = np.flatnonzero(place >= 0)
-    used = np.arange(len(target)) if weight is None else np.flatnonzero(weight > 0)
     predictions = predictions[place[rows]] * units.scale + units.center
     if target.dtype.kind == "f":
         predictions = predictions.reshape(len(rows), *target.shape[1:])
@@ -299,16 +300,10 @@ def out_of_fold(
 
 
 def calibrate_held_out(
-    table: Table,
-    held: NDArray,
-    predictions: NDArray,
-    labels: NDArray,
-    weight: NDArray | None,
-    Y: NDArray,
+    table: Table, held: NDArray, predictions: NDArray, labels: NDArray, weight: NDArray, Y: NDArray
 ) -> Calibration:
     """Slope and bias from out-of-fold scores; copies with the same label count as one row with their weight."""
     copies = table.copies
-    weight = np.ones(len(labels)) if weight is None else weight
     # no validation: the targets themselves, with the slope's prior keeping it modest
     if len(held) == 0:
         copies = held = np.arange(len(labels))

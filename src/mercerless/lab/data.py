@@ -1,7 +1,7 @@
 """The training rows of a fit: distinct rows, units of the targets, blocks to learn on, scaling, and folds."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from mercerless.core.blocks import is_dask, reduce_rows, take_rows
 from mercerless.core.copies import MergedRows, merge_copies
 from mercerless.core.folds import Split, find_copies, hold_out, join_groups, make_folds, some_rows
 from mercerless.core.scaling import BLOCK_BYTES, FeatureScaling, possible_scalings, standard_scaling
+from mercerless.core.validation import weights_or_ones
 from mercerless.lab.model import Rows, Settings
 from mercerless.lab.selection import held_out_error
 from mercerless.lab.solver import Moments
@@ -67,8 +68,12 @@ class Table:
         """Distinct rows and features."""
         return len(self.merged.first), self.X.shape[1]
 
+    def weights(self, correlation: float) -> NDArray:
+        """Weights of the distinct rows, if the errors of copies have this correlation."""
+        return weights_or_ones(self.merged.weights(correlation), self.shape[0])
 
-def merge_rows(X: Any, Y: NDArray, weight: NDArray | None, groups: NDArray | None) -> Table:
+
+def merge_rows(X: Any, Y: NDArray, weight: NDArray, groups: NDArray | None) -> Table:
     """The table of distinct rows; groups that share a copy become one."""
     copies = find_copies(X)
     if copies.max() + 1 < THRESHOLDS.fewest_distinct:
@@ -80,13 +85,13 @@ def merge_rows(X: Any, Y: NDArray, weight: NDArray | None, groups: NDArray | Non
 
 
 def drop_weightless(
-    X: Any, y: NDArray, weight: NDArray | None, groups: Any
-) -> tuple[Any, NDArray, Any, Any]:
+    X: Any, y: NDArray, weight: NDArray, groups: Any
+) -> tuple[Any, NDArray, NDArray, Any]:
     """Without the rows of weight 0."""
     if groups is not None:
         groups = column_or_1d(groups)
         check_consistent_length(y, groups)
-    if weight is None or np.all(weight > 0):
+    if np.all(weight > 0):
         return X, y, weight, groups
     used = np.flatnonzero(weight > 0)
     if len(used) < 2:
@@ -96,10 +101,10 @@ def drop_weightless(
     return X[used], y[used], weight[used], groups
 
 
-def target_units(Y: NDArray, weight: NDArray | None) -> FeatureScaling:
+def target_units(Y: NDArray, weight: NDArray) -> FeatureScaling:
     """Units in which targets have mean 0 and standard deviation 1, both weighted as the rows are."""
     units = standard_scaling(Y)
-    if weight is None or np.ptp(weight) == 0:
+    if np.ptp(weight) == 0:
         return units
     Z = units(Y)
     mean = np.average(Z, axis=0, weights=weight)
@@ -123,7 +128,7 @@ class ScaledTable:
     table: Table
     scaling: FeatureScaling
     dtype: Any
-    weight: NDArray | None = None  # of the distinct rows
+    weight: NDArray  # of the distinct rows
 
     def rows(self, numbers: NDArray) -> Rows:
         """Some of the distinct rows, in memory."""
@@ -131,9 +136,9 @@ class ScaledTable:
         X = self.scaling(take_rows(self.table.X, merged.first[numbers]), self.dtype)
         return Rows(X, merged.Y[numbers], self.weights(numbers))
 
-    def weights(self, numbers: NDArray) -> NDArray | None:
+    def weights(self, numbers: NDArray) -> NDArray:
         """Weights of some of the distinct rows, with mean one."""
-        return None if self.weight is None else self.weight[numbers] / self.weight[numbers].mean()
+        return self.weight[numbers] / self.weight[numbers].mean()
 
     def total(
         self, n_support: int, function: Callable[..., Moments], limit: int | None = None
@@ -153,7 +158,7 @@ class ScaledTable:
 def _scaled_moments(
     X: NDArray,
     Y: NDArray,
-    weight: NDArray | None,
+    weight: NDArray,
     *,
     function: Callable,
     scaling: FeatureScaling,
@@ -310,12 +315,13 @@ def prepare(
     table: Table, plan: Plan, labels: NDArray | None, random: np.random.RandomState
 ) -> Prepared:
     """Choose a scaling, weigh the copies and make the folds; labels are spread over these."""
-    scaled = ScaledTable(table, choose_scaling(table, plan), plan.dtype)
+    scaled = ScaledTable(table, choose_scaling(table, plan), plan.dtype, np.ones(table.shape[0]))
     rows = scaled.rows(plan.rows)
-    correlation = 0.0 if labels is not None else copy_correlation(table.merged, plan, rows)
-    weight = table.merged.weights(correlation)
-    scaled = ScaledTable(table, scaled.scaling, plan.dtype, weight)
-    rows = Rows(rows.X, rows.Y, scaled.weights(plan.rows))
+    correlation = 0.0
+    if labels is None:
+        correlation = copy_correlation(table.merged, plan, rows)
+    scaled = replace(scaled, weight=table.weights(correlation))
+    rows = replace(rows, weight=scaled.weights(plan.rows))
     folds = split_rows(table, plan, rows, labels, random)
     blocks = without_held_groups(table, plan, folds, plan.more)
     return Prepared(scaled, rows, correlation, folds, [block for block in blocks if len(block)])

@@ -1,7 +1,6 @@
 """The machine of the LAB paper: one expansion on few support points with learned local bandwidths."""
 
 from collections.abc import Callable, Iterator
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.blocks import is_dask
 from mercerless.core.calibration import cross_calibrate
-from mercerless.core.estimator import Progress, class_scores, signed_targets, used_rows
+from mercerless.core.estimator import Progress, class_scores, signed_targets
 from mercerless.core.optional import with_callbacks
 from mercerless.core.scaling import FeatureScaling
 from mercerless.core.threads import one_blas_thread
@@ -25,7 +24,7 @@ from mercerless.core.validation import (
     check_option,
     check_random_state,
     check_targets,
-    check_weight_or_none,
+    check_weight,
     validate_data,
     warn,
 )
@@ -40,11 +39,9 @@ from mercerless.lab.base import (
 )
 from mercerless.lab.data import Plan, Table, class_units, drop_weightless, merge_rows, target_units
 from mercerless.lab.machine import LocalMachine, fit_machine
-from mercerless.lab.model import FORMS, OBJECTIVES, LocalForm, Settings
+from mercerless.lab.model import FORMS, LocalForm, Settings, has_linear_part
 from mercerless.lab.spread import fit_spreads
-from mercerless.lab.support import SELECTIONS, Support, support_size
-
-_MANY_FEATURES = 50  # with more, and fewer support points, there is no linear part
+from mercerless.lab.support import Support, check_support, support_size
 
 
 class _LAB(LocalEstimator):
@@ -81,13 +78,9 @@ class _LAB(LocalEstimator):
         return Support(self.n_support)
 
     def _check_parameters(self, n: int) -> None:
-        support = self._support
         check_option("kernel", self.kernel, tuple(FORMS))
-        check_option("objective", self.objective, OBJECTIVES)
-        check_option("selection", support.selection, SELECTIONS)
-        _check_support(support.n_support, n)
-        check_number("max_error", support.max_error, none=True)
-        check_number("max_support", support.max_support, whole=True, none=True)
+        check_option("objective", self.objective, ("evidence", "least_squares", "interpolation"))
+        check_support(self._support, n)
         check_number("alpha", self.alpha, none=True)
         if self.validation_fraction is not None and not 0 < self.validation_fraction < 1:
             raise ValueError(
@@ -124,7 +117,7 @@ class _LAB(LocalEstimator):
             growth=support.max_error,
             max_support=max_support,
             seed=seed,
-            linear=d <= max(_MANY_FEATURES, m),
+            linear=has_linear_part(d, m),
         )
         return Plan(settings, (self.kernel,), rows, more, self.validation_fraction, d)
 
@@ -132,7 +125,7 @@ class _LAB(LocalEstimator):
         self,
         X: Any,
         Y: NDArray,
-        weight: NDArray | None,
+        weight: NDArray,
         groups: Any,
         labels: NDArray | None,
         progress: Progress,
@@ -342,15 +335,15 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
         sample_weight = align_by_name(X, sample_weight)
         groups = align_by_name(X, groups)
         rows, target = self._numeric_rows(X, y, check_targets, multi_output=True, y_numeric=True)
-        given = check_weight_or_none(sample_weight, len(rows))
-        used = used_rows(given, len(rows))
+        given = check_weight(sample_weight, len(rows))
+        used = np.flatnonzero(given)
         rows, target, weight, groups = drop_weightless(rows, target, given, groups)
         target = np.asarray(target, dtype=np.float64)
         Y = target.reshape(len(target), -1)
         units = target_units(Y, weight)
         with self._progress() as progress, one_blas_thread():
             table, machine, n_iter = self._learn(rows, units(Y), weight, groups, None, progress)
-            held = out_of_fold(table, machine.held, machine.out_of_fold, given, units, target)
+            held = out_of_fold(table, machine.held, machine.out_of_fold, used, units, target)
             self._finish(
                 machine,
                 units,
@@ -495,8 +488,8 @@ class LABClassifier(LocalClassifierMixin, ClassifierMixin, _LAB):
         groups = align_by_name(X, groups)
         rows, target = self._numeric_rows(X, y, check_labels)
         name = type(self).__name__
-        weights, classes, labels = check_classes(target, sample_weight, self.class_weight, name)
-        given = check_weight_or_none(weights, len(labels))
+        given, classes, labels = check_classes(target, sample_weight, self.class_weight, name)
+        used = np.flatnonzero(given)
         rows, labels, weight, groups = drop_weightless(rows, labels, given, groups)
         Y = signed_targets(labels, len(classes))
         units = class_units(Y)
@@ -504,7 +497,7 @@ class LABClassifier(LocalClassifierMixin, ClassifierMixin, _LAB):
             table, machine, n_iter = self._learn(rows, units(Y), weight, groups, labels, progress)
             scores = machine.out_of_fold * units.scale + units.center
             calibration = calibrate_held_out(table, machine.held, scores, labels, weight, Y)
-            held = out_of_fold(table, machine.held, machine.out_of_fold, given, units, labels)
+            held = out_of_fold(table, machine.held, machine.out_of_fold, used, units, labels)
             if held is not None:
                 probabilities = cross_calibrate(class_scores(held.prediction), held.target)
                 held = held._replace(prediction=probabilities)
@@ -518,21 +511,3 @@ class LABClassifier(LocalClassifierMixin, ClassifierMixin, _LAB):
                 out_of_fold_=held,
             )
         return self
-
-
-def _check_support(n_support: Any, n: int) -> None:
-    number = 0.0
-    if isinstance(n_support, Real) and not isinstance(n_support, bool):
-        number = float(n_support)
-    is_count = isinstance(n_support, Integral) and number >= 1
-    is_fraction = not isinstance(n_support, Integral) and 0 < number <= 1
-    if not (is_count or is_fraction or n_support == "auto"):
-        raise ValueError(
-            f"n_support={n_support!r} must be a positive whole number, a fraction of the rows, "
-            "'auto', or a Support."
-        )
-    if is_count and number > n:
-        raise ValueError(
-            f"n_support={n_support} is more than the {n} training rows; use fewer, a fraction such "
-            "as 0.25, or 'auto'."
-        )

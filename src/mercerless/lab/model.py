@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from mercerless.core.scaling import FeatureScaling
+from mercerless.core.validation import weights_or_ones
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.lab.solver import (
     Moments,
@@ -25,7 +26,6 @@ FORMS: dict[str, Any] = {
     "laplace": LocalLaplace,
     "exponential": LocalExponential,
 }
-OBJECTIVES = ("evidence", "least_squares", "interpolation")
 # sums a function of X, Y and weight over blocks of all rows, or a limit of them
 Total = Callable[..., Moments]
 
@@ -47,41 +47,49 @@ class Settings(NamedTuple):
     def learns_ridge(self) -> bool:
         return self.objective == "evidence" and self.ridge is None
 
+    @property
+    def log_ridge(self) -> float:
+        """Logarithm of the ridge that is not learned."""
+        return float(np.log(self.ridge or 1e-5))
+
+    @property
+    def grows(self) -> bool:
+        return self.growth is not None
+
     def fixed(self, X: NDArray) -> NDArray:
         """The columns beside those of the kernel, for which interpolation has no room."""
-        return (
-            np.zeros((len(X), 0))
-            if self.objective == "interpolation"
-            else fixed_columns(X, self.linear)
-        )
-
-
-_DEFAULTS = Settings()
+        if self.objective == "interpolation":
+            return np.zeros((len(X), 0))
+        return fixed_columns(X, self.linear)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Scaled rows in memory, standardized targets, and weights of mean one."""
+    """Scaled rows in memory, standardized targets, and weights of mean one: all one unless given."""
 
     X: NDArray
     Y: NDArray
-    weight: NDArray | None = None
+    weight: Any = None  # an array after __post_init__
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", weights_or_ones(self.weight, len(self.X)))
 
     def __len__(self) -> int:
         return len(self.X)
 
     def take(self, rows: Any) -> "Rows":
         """Some of the rows."""
-        return Rows(self.X[rows], self.Y[rows], None if self.weight is None else self.weight[rows])
+        return Rows(self.X[rows], self.Y[rows], self.weight[rows])
 
     def joined(self, other: "Rows | None") -> "Rows":
         """With those of another."""
         if other is None:
             return self
-        weight = None
-        if self.weight is not None and other.weight is not None:
-            weight = np.concatenate([self.weight, other.weight])
-        return Rows(np.vstack([self.X, other.X]), np.vstack([self.Y, other.Y]), weight)
+        return Rows(
+            np.vstack([self.X, other.X]),
+            np.vstack([self.Y, other.Y]),
+            np.concatenate([self.weight, other.weight]),
+        )
 
 
 class Projected(NamedTuple):
@@ -93,20 +101,19 @@ class Projected(NamedTuple):
     @property
     def plain(self) -> Any:
         """The kernel itself where nothing is mapped."""
-        return self.kernel if self.projection is None else self
+        if self.projection is None:
+            return self.kernel
+        return self
 
     def __call__(self, X: NDArray, S: NDArray) -> NDArray:
         """``kernel(X A, S A)``, where mapped in float64; the exponential of rows in single precision is so as well."""
-        single = X.dtype == S.dtype == np.float32
+        is_single = X.dtype == S.dtype == np.float32
         if self.projection is not None:
             X = X @ self.projection
             S = S @ self.projection
-        if (
-            single
-            and isinstance(self.kernel, LocalExponential)
-            and np.ndim(self.kernel.bandwidths) < 2
-        ):
-            return single_exponential(X / self.kernel.bandwidths, S / self.kernel.bandwidths)
+        widths = self.kernel.bandwidths
+        if is_single and isinstance(self.kernel, LocalExponential) and np.ndim(widths) < 2:
+            return single_exponential(X / widths, S / widths)
         return self.kernel(X, S)
 
 
@@ -130,15 +137,13 @@ class Expansion(NamedTuple):
     @property
     def kernel(self) -> Any:
         widths = np.exp(self.log_bandwidths)
-        return Projected(
-            FORMS[self.form](widths if np.ndim(widths) else float(widths)), self.projection
-        ).plain
+        kernel = FORMS[self.form](widths if np.ndim(widths) else float(widths))
+        return Projected(kernel, self.projection).plain
 
     def predict(self, X: NDArray, source: NDArray) -> NDArray:
         """Predictions for X; `source` has the rows that `support` counts."""
-        return (
-            self.kernel(X, source[self.support]) @ self.coef + self.linear[0] + X @ self.linear[1:]
-        )
+        K = self.kernel(X, source[self.support])
+        return K @ self.coef + self.linear[0] + X @ self.linear[1:]
 
 
 class LocalForm(NamedTuple):
@@ -186,42 +191,51 @@ class LocalForm(NamedTuple):
     @property
     def bandwidths(self) -> NDArray:
         """The bandwidths of every support point, (n_support, n_features); of mapped features along each alone."""
-        if self.projection is None:
-            return np.broadcast_to(self.kernel.bandwidths, self.centers.shape)
-        return np.broadcast_to(
-            self.kernel.bandwidths / np.linalg.norm(self.projection, axis=1), self.centers.shape
-        )
+        widths = self.kernel.bandwidths
+        if self.projection is not None:
+            widths = widths / np.linalg.norm(self.projection, axis=1)
+        return np.broadcast_to(widths, self.centers.shape)
 
     @property
     def n_parameters(self) -> int:
         """Numbers in the nonlinear part."""
-        mapped = 0 if self.projection is None else self.projection.size
-        return self.centers.size + np.size(self.kernel.bandwidths) + self.dual_coef.size + mapped
+        arrays = [self.centers, self.kernel.bandwidths, self.dual_coef]
+        if self.projection is not None:
+            arrays.append(self.projection)
+        return sum(np.size(array) for array in arrays)
 
     def __call__(self, X: NDArray) -> NDArray:
         """``kernel(Z A, centers A) @ dual_coef.T + intercept + Z @ coef.T`` with Z the scaled X, A the projection."""
         Z = self.scaling(X, self.centers.dtype)
-        K = Projected(self.kernel, self.projection)(Z, self.centers)
-        return K @ self.dual_coef.T + self.intercept + Z @ self.coef.T
+        return self._compare_scaled(Z) @ self.dual_coef.T + self.intercept + Z @ self.coef.T
 
     def compare(self, X: NDArray) -> NDArray:
         """The kernel matrix of rows and centers."""
-        Z = self.scaling(X, self.centers.dtype)
+        return self._compare_scaled(self.scaling(X, self.centers.dtype))
+
+    def _compare_scaled(self, Z: NDArray) -> NDArray:
         return Projected(self.kernel, self.projection)(Z, self.centers)
 
     def in_units(self, center: NDArray, scale: NDArray) -> "LocalForm":
         """The form for targets that were standardized by these."""
-        dual_coef = self.dual_coef * scale[:, None]
-        coef = self.coef * scale[:, None]
         return self._replace(
-            dual_coef=dual_coef, coef=coef, intercept=self.intercept * scale + center
+            dual_coef=self.dual_coef * scale[:, None],
+            coef=self.coef * scale[:, None],
+            intercept=self.intercept * scale + center,
         )
 
 
+def has_linear_part(n_features: int, n_support: int, many_features: int = 50) -> bool:
+    """Whether the features enter linearly as well: not if they are many, and more than the support points."""
+    return n_features <= max(many_features, n_support)
+
+
 def fixed_columns(X: NDArray, linear: bool = True) -> NDArray:
-    """Ones and, where `linear`, the features divided by ``sqrt(d)``: the linear part of a local model, in float64."""
+    """Ones and, if `linear`, the features divided by ``sqrt(d)``: the linear part of a local model, in float64."""
     ones = np.ones((len(X), 1))
-    return np.hstack([ones, X / np.sqrt(X.shape[1])]) if linear else ones
+    if not linear:
+        return ones
+    return np.hstack([ones, X / np.sqrt(X.shape[1])])
 
 
 def ridge_factor(model: Expansion, rows: Rows) -> Any:
@@ -242,10 +256,14 @@ def ridge_factor(model: Expansion, rows: Rows) -> Any:
 
 
 def with_coefficients(
-    model: Expansion, rows: Rows, settings: Settings = _DEFAULTS, total: Total | None = None
+    model: Expansion,
+    rows: Rows,
+    settings: Settings = Settings(),  # noqa: B008  # immutable
+    total: Total | None = None,
 ) -> Expansion:
     """Solve for the coefficients; with `total` from all rows, of which these are a part."""
-    (n, d), m = rows.X.shape, len(model.support)
+    n, d = rows.X.shape
+    m = len(model.support)
     if model.linear_weight is not None:
         coef = cho_solve(ridge_factor(model, rows), rows.Y, check_finite=False)
         linear = model.linear_weight * np.vstack([coef.sum(axis=0), rows.X.T @ coef / d])
@@ -255,12 +273,15 @@ def with_coefficients(
     ridge = float(np.exp(model.log_ridge))
     linear = np.zeros((1 + d, rows.Y.shape[1]))
     if settings.objective == "interpolation":
-        coef = interpolation(
+        at = interpolation(
             kernel(rows.X, S), np.zeros((n, 0)), rows.Y, ridge, support=model.support
-        ).coef
-        return model._replace(coef=coef, linear=linear)
+        )
+        return model._replace(coef=at.coef, linear=linear)
     function = partial(moments, kernel=kernel, S=S, fixed=settings.fixed)
-    sums = function(rows.X, rows.Y, rows.weight) if total is None else total(function)
+    if total is None:
+        sums = function(rows.X, rows.Y, rows.weight)
+    else:
+        sums = total(function)
     coef = solve_coefficients(sums, ridge)
     linear[: len(coef) - m] = coef[m:]
     linear[1:] /= np.sqrt(d)

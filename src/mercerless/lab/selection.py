@@ -33,13 +33,15 @@ from mercerless.lab.solver import (
 )
 from mercerless.lab.support import grow, select_support
 
-CHECKPOINTS = (0, 5, 10, 20, 40, 80, 150)
-
 
 @dataclass(frozen=True)
 class SearchLimits:
     """When descents start, stall and are given up."""
 
+    #: Iterations of the local bandwidths after which validation judges.
+    checkpoints: tuple[int, ...] = (0, 5, 10, 20, 40, 80, 150)
+    #: Ridges from which the search starts.
+    ridges: tuple[float, ...] = tuple(np.logspace(-7, 0.5, 16))
     #: Iterations of the shared bandwidths.
     shared_iterations: int = 60
     #: Rows that are enough for one bandwidth per feature.
@@ -51,8 +53,6 @@ class SearchLimits:
 
 
 LIMITS = SearchLimits()
-
-_RIDGES = np.logspace(-7, 0.5, 16)
 
 
 def silent(info: dict) -> bool:
@@ -74,7 +74,8 @@ class Validated(NamedTuple):
 
 def start_widths(form: str, n_features: int) -> NDArray:
     """A grid of shared bandwidths; distances grow with d for the Laplace form and with sqrt(d) for the others."""
-    return (n_features if form == "laplace" else np.sqrt(n_features)) * 2.0 ** np.arange(-4, 6)
+    typical = n_features if form == "laplace" else np.sqrt(n_features)
+    return typical * 2.0 ** np.arange(-4, 6)
 
 
 def objective_function(name: str, support: NDArray) -> Callable[..., Evaluation]:
@@ -113,11 +114,9 @@ class Watch:
 
     def after(self, stage: str, problem: LocalRegression, state: State) -> bool:
         """What happens after an iteration; True ends the descent."""
-        stop = state.iteration in self.checkpoints and self._judge(problem, state)
-        return (
-            self.report({"stage": stage, "iteration": state.iteration, "value": state.value})
-            or stop
-        )
+        is_useless = state.iteration in self.checkpoints and self._judge(problem, state)
+        info = {"stage": stage, "iteration": state.iteration, "value": state.value}
+        return self.report(info) or is_useless
 
     def end(self, problem: LocalRegression, state: State) -> None:
         """Judge the end, unless that was a checkpoint."""
@@ -130,7 +129,7 @@ class Watch:
             return False
         P = problem.predict(state, self.validation.X)
         Y = self.validation.Y
-        w = np.ones(len(Y)) if self.validation.weight is None else self.validation.weight
+        w = self.validation.weight
         error = float(np.sum((P - Y) ** 2 * w[:, None]) / np.sum(w))
         self.kept.append(_Checkpoint(state, error, P))
         if self.limit is not None and len(self.kept) >= self.limit:
@@ -138,20 +137,18 @@ class Watch:
         if state.iteration < LIMITS.race_start:
             return False
         best = min(checkpoint.error for checkpoint in self.kept)
-        worse = min(checkpoint.error for checkpoint in self.kept[-2:]) > 1.02 * best
-        stalled = (
+        is_worse = min(checkpoint.error for checkpoint in self.kept[-2:]) > 1.02 * best
+        is_stalled = (
             state.iteration >= 4 * LIMITS.race_start
             and len(self.kept) > 1
             and error > LIMITS.stalled * self.kept[-2].error
         )
-        return (
-            worse
-            or stalled
-            or (
-                state.iteration in self.rival
-                and average([self.rival[state.iteration], P], Y, w, TABLE_NUMBERS).weights[1] == 0
-            )
-        )
+        if is_worse or is_stalled:
+            return True
+        if state.iteration not in self.rival:
+            return False
+        both = average([self.rival[state.iteration], P], Y, w, TABLE_NUMBERS)
+        return bool(both.weights[1] == 0)
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,8 @@ class LocalLearner:
     def problem(self, rows: Rows, support: NDArray, S: NDArray | None = None) -> LocalRegression:
         """What the local stage minimizes; S are the centers where they are not among the rows."""
         objective = objective_function(self.settings.objective, support)
-        S = rows.X[support] if S is None else S
+        if S is None:
+            S = rows.X[support]
         return LocalRegression(
             FORMS[self.form], objective, rows.X, S, rows.Y, self.settings.fixed, rows.weight
         )
@@ -188,8 +186,8 @@ class LocalLearner:
         fixed = partial(fixed_columns, linear=self.settings.linear)
         problem = LocalRegression(FORMS[self.form], evidence, rows.X, S, rows.Y, fixed, rows.weight)
         first = rows.take(slice(LIMITS.shared_rows))
-        few = replace(problem, X=first.X, Y=first.Y, weight=first.weight)
-        _, log_width, log_ridge = initial_state(few, start_widths(self.form, d), _RIDGES)
+        smaller = replace(problem, X=first.X, Y=first.Y, weight=first.weight)
+        _, log_width, log_ridge = initial_state(smaller, start_widths(self.form, d), LIMITS.ridges)
         return descend(
             problem,
             np.full(d, log_width),
@@ -215,11 +213,11 @@ class LocalLearner:
         state = self._tiled(shared, len(support))
         problem = self.problem(rows, support)
         if watch.start(problem, state):
-            return (
-                Expansion(self.form, support, state.log_bandwidths, state.log_ridge),
-                np.zeros(0),
-                1.0,
-            )
+            expansion = Expansion(self.form, support, state.log_bandwidths, state.log_ridge)
+            return expansion, np.zeros(0), 1.0
+        max_iter = settings.max_iter
+        if settings.grows:
+            max_iter = max(5, max_iter // 5)
         while True:
             path = descend(
                 problem,
@@ -228,9 +226,7 @@ class LocalLearner:
                 anchor=shared.log_bandwidths,
                 pull=1 / (9 * len(rows)),
                 learn_ridge=settings.learns_ridge,
-                max_iter=settings.max_iter
-                if settings.growth is None
-                else max(5, settings.max_iter // 5),
+                max_iter=max_iter,
                 watch=partial(watch.after, f"{self.form}: local bandwidths", problem),
             )
             state = path.end
@@ -246,16 +242,14 @@ class LocalLearner:
             problem = self.problem(rows, support)
         loss = np.concatenate(losses)
         watch.end(problem, state._replace(iteration=len(loss) - 1))
-        return (
-            Expansion(self.form, support, state.log_bandwidths, state.log_ridge),
-            loss,
-            state.certificate,
-        )
+        expansion = Expansion(self.form, support, state.log_bandwidths, state.log_ridge)
+        return expansion, loss, state.certificate
 
     def _tiled(self, shared: State, m: int) -> State:
         """The start of the local stage."""
-        ridge = 1e-5 if self.settings.ridge is None else self.settings.ridge
-        log_ridge = shared.log_ridge if self.settings.learns_ridge else float(np.log(ridge))
+        log_ridge = self.settings.log_ridge
+        if self.settings.learns_ridge:
+            log_ridge = shared.log_ridge
         return State(0, shared.value, np.tile(shared.log_bandwidths, (m, 1)), log_ridge)
 
     def validate(
@@ -270,10 +264,10 @@ class LocalLearner:
         The predictions of a fold are those after the iterations that the other folds choose.
         """
         # growth has its own rule when to stop
-        steps = CHECKPOINTS if self.settings.growth is None else ()
+        checkpoints = LIMITS.checkpoints if not self.settings.grows else ()
         watches: list[Watch] = []
         for (train, valid), support in zip(folds, supports):
-            watch = Watch(self.report, rows.take(valid), steps)
+            watch = Watch(self.report, rows.take(valid), checkpoints)
             if watches:
                 watch.limit = len(watches[0].kept)
             elif rival is not None:
@@ -289,7 +283,7 @@ class LocalLearner:
         curve = [(checkpoint.state.iteration, error) for checkpoint, error in zip(first, errors)]
         expansion = None
         state = first[best].state
-        if len(folds) == 1 and self.settings.growth is None:
+        if len(folds) == 1 and not self.settings.grows:
             expansion = Expansion(
                 self.form, folds[0][0][supports[0]], state.log_bandwidths, state.log_ridge
             )
@@ -308,13 +302,13 @@ class LocalLearner:
         support = select_support(
             rows.X, rows.Y, settings.n_support, settings.selection, settings.seed
         )
-        if settings.growth is None and candidate.n_iter == 0:
+        if not settings.grows and candidate.n_iter == 0:
             state = self._tiled(self.learn_shared(rows, support), len(support))
             expansion = Expansion(self.form, support, state.log_bandwidths, state.log_ridge)
             return candidate._replace(
                 expansion=expansion, loss=np.zeros(0), certificate=state.certificate
             )
-        if settings.growth is None:
+        if not settings.grows:
             settings = settings._replace(max_iter=candidate.n_iter)
         expansion, loss, certificate = replace(self, settings=settings).learn(rows, support)
         return candidate._replace(expansion=expansion, loss=loss, certificate=certificate)
@@ -379,12 +373,10 @@ class LocalLearner:
 
 def _losses(predictions: NDArray, rows: Rows, folds: Sequence[Split]) -> NDArray:
     """Squared errors of the held-out rows, weighted as in the mean of a fold."""
-    held = [rows.take(valid) for _, valid in folds]
-    errors = np.sum((predictions - np.concatenate([part.Y for part in held])) ** 2, axis=1)
-    if rows.weight is None:
-        return errors
-    weights = [rows.weight[valid] for _, valid in folds]
-    return errors * np.concatenate([weight / np.mean(weight) for weight in weights])
+    parts = [rows.take(valid) for _, valid in folds]
+    truth = np.concatenate([part.Y for part in parts])
+    weights = np.concatenate([part.weight / np.mean(part.weight) for part in parts])
+    return weights * np.sum((predictions - truth) ** 2, axis=1)
 
 
 def feature_scales(X: NDArray, Y: NDArray) -> NDArray:

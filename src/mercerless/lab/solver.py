@@ -1,6 +1,6 @@
 """Regression on local kernels: the coefficients in closed form, the bandwidths by safeguarded descent.
 
-``weight`` are always the weights of the rows, nonnegative and about one on average, or None.
+``weight`` are always the weights of the rows, nonnegative and about one on average; None means one for every row.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,19 +16,32 @@ from scipy.optimize import minimize
 
 from mercerless.core.linalg import factorize
 from mercerless.core.memory import row_blocks
+from mercerless.core.validation import weights_or_ones
 
-# log bandwidths of standardized features: the shared ones, and the local ones
-SHARED_BOUNDS = (-2.0, 8.0)
-LOCAL_BOUNDS = (-4.5, 8.0)
-RIDGE_BOUNDS = (np.log(1e-9), np.log(30.0))
-_CAST_BYTES = 2**21  # blocks in double precision that stay in the cache
-# Once a large array was freed, glibc keeps the pages of smaller ones for the next instead of returning them to the
-# system, which for the many temporary matrices of a descent takes as long as computing them. Harmless elsewhere; glibc
-# learns from nothing larger than this.
-_LARGEST_KEPT = 2**25 - 2**14
-# the sum of the kernel over rows besides the nearest, below which a center sees none
-_FEWEST_SEEN = 0.5
-_TINY = 1e-300  # what is left of constant targets
+
+@dataclass(frozen=True)
+class SolverLimits:
+    """Bounds of a descent, and sizes of blocks."""
+
+    #: Bounds of log bandwidths of standardized features that all centers share ...
+    shared_bounds: tuple[float, float] = (-2.0, 8.0)
+    #: ... and of those of single centers.
+    local_bounds: tuple[float, float] = (-4.5, 8.0)
+    #: Bounds of the log ridge.
+    ridge_bounds: tuple[float, float] = (float(np.log(1e-9)), float(np.log(30.0)))
+    #: A center sees no row if the kernel sums to less than this over the rows besides the nearest.
+    fewest_seen: float = 0.5
+    #: Smallest residual that has a logarithm, for constant targets.
+    tiny: float = 1e-300
+    #: Blocks in double precision of so many bytes stay in the cache.
+    cast_bytes: int = 2**21
+    #: Once a large array was freed, glibc keeps the pages of smaller ones for the next instead of returning them to the
+    #: system, which for the many temporary matrices of a descent takes as long as computing them. Harmless elsewhere;
+    #: glibc learns from nothing larger than this.
+    largest_kept: int = 2**25 - 2**14
+
+
+LIMITS = SolverLimits()
 
 
 class Evaluation(NamedTuple):
@@ -97,7 +110,7 @@ def gram(Phi: NDArray, Y: NDArray) -> tuple[NDArray, NDArray]:
         return Phi.T @ Phi, Phi.T @ Y
     A = np.zeros((Phi.shape[1],) * 2)
     B = np.zeros((Phi.shape[1], Y.shape[1]))
-    for rows in row_blocks(len(Phi), 8 * Phi.shape[1], _CAST_BYTES):
+    for rows in row_blocks(len(Phi), 8 * Phi.shape[1], LIMITS.cast_bytes):
         block = Phi[rows].astype(np.float64)
         A += block.T @ block
         B += block.T @ Y[rows]
@@ -125,7 +138,7 @@ def evidence(
     coef = cho_solve(factor, B, check_finite=False)
     R = _residual(Phi, coef, Y)
     penalty = ridge * np.sum(coef * coef)
-    Q = max(np.sum(R * R) / N + penalty, _TINY)
+    Q = max(np.sum(R * R) / N + penalty, LIMITS.tiny)
     logdet = 2 * np.sum(np.log(np.diag(factor[0])))
     value = np.log(Q) + (logdet - p * np.log(ridge * N)) / N
     inverse = _inverse(factor)  # the derivative of logdet(A)
@@ -185,7 +198,7 @@ def interpolation(
     A[np.diag_indices(len(A))] += ridge
     factor = factorize(A, "K + ridge I is singular on the support; change the ridge.")
     coef = lu_solve(factor, Y[support], check_finite=False)
-    w = np.ones(np.sum(rest)) if weight is None else weight[rest]
+    w = weights_or_ones(weight, len(K))[rest]
     N = np.sum(w)
     residual = K[rest] @ coef - Y[rest]
     value = np.sum(w[:, None] * residual**2) / N
@@ -211,7 +224,7 @@ def shared_evidence(
     A = K + np.diag(noise)
     factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
     coef = cho_solve(factor, Y, check_finite=False)
-    Q = max(np.sum(Y * coef) / n, _TINY)
+    Q = max(np.sum(Y * coef) / n, LIMITS.tiny)
     value = np.log(Q) + 2 * np.sum(np.log(np.diag(factor[0]))) / n
     G = _inverse(factor)  # the derivative of logdet(A)
     G -= coef @ coef.T / Q
@@ -235,7 +248,7 @@ def leave_one_out(K: NDArray, Y: NDArray, ridges: NDArray) -> NDArray:
 
 def noise_variances(weight: NDArray | None, n: int) -> NDArray:
     """One over the weights, bounded."""
-    return np.ones(n) if weight is None else 1 / np.maximum(weight, 1e-16)
+    return 1 / np.maximum(weights_or_ones(weight, n), 1e-16)
 
 
 def initial_state(
@@ -252,14 +265,14 @@ def initial_state(
     best = (True, np.inf, np.log(widths[0]), np.log(ridges[0]))
     for width in widths:
         K = problem.kernel(width)(X, problem.S)
-        blind = bool(np.median(K.sum(axis=0) - K.max(axis=0)) < _FEWEST_SEEN)
+        blind = bool(np.median(K.sum(axis=0) - K.max(axis=0)) < LIMITS.fewest_seen)
         A, B = gram(*_weighted(K, problem.F, problem.Y, problem.weight)[:2])
         e, V = eigh(A, overwrite_a=True, check_finite=False)
         e = np.maximum(e, 0)
         q = np.sum(np.square(V.T @ B), axis=1)
         for ridge in ridges:
             shifted = e + ridge * n
-            Q = max((total - np.sum(q / shifted)) / n, _TINY)
+            Q = max((total - np.sum(q / shifted)) / n, LIMITS.tiny)
             value = np.log(Q) + np.sum(np.log(shifted / (ridge * n))) / n
             best = min(best, (blind, value, np.log(width), np.log(ridge)))
     return best[1:]
@@ -287,14 +300,15 @@ def descend(
     below `tol`, or when `watch`, called with the state after every iteration, returns True.
     """
     shape = np.shape(log_bandwidths)
-    bounds = LOCAL_BOUNDS if len(shape) == 2 else SHARED_BOUNDS
+    bounds = LIMITS.local_bounds if len(shape) == 2 else LIMITS.shared_bounds
     start = np.clip(np.ravel(log_bandwidths), *bounds)
-    base = start if anchor is None else np.ravel(np.broadcast_to(anchor, shape))
-    ridge_bounds = RIDGE_BOUNDS if learn_ridge else (log_ridge, log_ridge)
+    base = start
+    if anchor is not None:
+        base = np.ravel(np.broadcast_to(anchor, shape))
+    ridge_bounds = LIMITS.ridge_bounds if learn_ridge else (log_ridge, log_ridge)
     box = np.array([bounds] * start.size + [ridge_bounds])
-    np.empty(
-        min(_LARGEST_KEPT, 4 * problem.X.itemsize * len(problem.X) * len(problem.S)), dtype=np.uint8
-    )
+    n_bytes = 4 * problem.X.itemsize * len(problem.X) * len(problem.S)
+    np.empty(min(LIMITS.largest_kept, n_bytes), dtype=np.uint8)
     pulled = _Pulled(problem, shape, base, pull, box)
     z0 = np.append(start, np.clip(log_ridge, *ridge_bounds))
     values = [pulled(z0)[0]]
@@ -396,16 +410,16 @@ def moments(
 ) -> Moments:
     """The moments of ``Phi = [k(X, S), fixed(X)]`` on a block of rows, multiplied in `dtype` and given in float64."""
     Phi = np.hstack([kernel(X, S).astype(dtype, copy=False), fixed(X).astype(dtype, copy=False)])
-    if weight is not None:
-        # of both factors, so that the product is that of a matrix with itself
-        root = np.sqrt(weight)[:, None]
-        Phi = Phi * root.astype(dtype)
-        Y = Y * root
+    weight = weights_or_ones(weight, len(X))
+    # of both factors, so that the product is that of a matrix with itself
+    root = np.sqrt(weight)[:, None]
+    Phi *= root.astype(dtype)
     gram = Phi.T @ Phi
-    target = Phi.T @ Y.astype(dtype)
-    total = float(len(X)) if weight is None else float(np.sum(weight))
+    target = Phi.T @ (Y * root).astype(dtype)
     return Moments(
-        gram.astype(np.float64, copy=False), target.astype(np.float64, copy=False), total
+        gram=gram.astype(np.float64, copy=False),
+        target=target.astype(np.float64, copy=False),
+        weight=float(np.sum(weight)),
     )
 
 
@@ -427,7 +441,7 @@ def single_exponential(Z: NDArray, C: NDArray) -> NDArray:
     squares = np.einsum("jk,jk->j", C, C)
     twice = np.ascontiguousarray(-2 * C.T)
     out = np.empty((len(Z), len(C)), dtype=np.float32)
-    for rows in row_blocks(len(Z), 8 * len(C), _CAST_BYTES // 2):
+    for rows in row_blocks(len(Z), 8 * len(C), LIMITS.cast_bytes // 2):
         D = Z[rows] @ twice
         block = out[rows]
         D += squares
@@ -447,17 +461,14 @@ def _weighted(
     columns = np.empty((p, len(K)), dtype=K.dtype)
     columns[:m] = K.T
     columns[m:] = F.T
-    if weight is not None:
-        root = np.sqrt(weight)
-        columns *= root.astype(K.dtype)
-        Y = Y * root[:, None]
-    return columns.T, Y, len(K)
+    root = np.sqrt(weights_or_ones(weight, len(K)))
+    columns *= root.astype(K.dtype)
+    return columns.T, Y * root[:, None], len(K)
 
 
 def _unweighted(G: NDArray, weight: NDArray | None) -> NDArray:
     """The derivative in K from that in the weighted columns; G has one line per column."""
-    if weight is not None:
-        G *= np.sqrt(weight).astype(G.dtype)
+    G *= np.sqrt(weights_or_ones(weight, G.shape[1])).astype(G.dtype)
     return G.T
 
 
@@ -465,7 +476,7 @@ def _residual(Phi: NDArray, coef: NDArray, Y: NDArray) -> NDArray:
     """``Phi @ coef - Y`` in double precision."""
     if Phi.dtype == np.float64:
         return Phi @ coef - Y
-    blocks = row_blocks(len(Phi), 8 * Phi.shape[1], _CAST_BYTES)
+    blocks = row_blocks(len(Phi), 8 * Phi.shape[1], LIMITS.cast_bytes)
     return np.concatenate([Phi[rows].astype(np.float64) @ coef - Y[rows] for rows in blocks])
 
 

@@ -23,13 +23,15 @@ class SpreadLimits:
     fewest: int = 30
     #: Folds that judge whether deviations vary.
     folds: int = 10
+    #: Rows whose errors are used at most.
+    most_rows: int = 5000
     #: Centers of the posterior at most.
     most_centers: int = 1000
+    #: Noise relative to the process, within which the posterior has a shape.
+    ridges: tuple[float, float] = (3e-3, 1.0)
 
 
 LIMITS = SpreadLimits()
-
-_RIDGES = (3e-3, 1.0)  # the noise relative to the process, within which the posterior has a shape
 
 
 class Spread(NamedTuple):
@@ -62,44 +64,67 @@ class Spread(NamedTuple):
 
 
 def fit_spread(errors: NDArray, signs: NDArray) -> Spread:
-    """One deviation, or ``log variance = level + coef . signs`` where that proves itself.
+    """One deviation, or ``log variance = level + coef . signs`` if that proves itself.
 
-    The coefficients minimize ``sum_i log v_i + e_i^2 / v_i + 4 |coef|^2`` (normal errors). They are kept where the
+    The coefficients minimize ``sum_i log v_i + e_i^2 / v_i + 4 |coef|^2`` (normal errors). They are kept if the
     log density of errors in ten folds is higher than with one deviation by more than its standard error.
     """
     squares = np.maximum(errors**2, np.finfo(float).tiny)
-    zero = np.zeros(signs.shape[1])
-    one = Spread(
-        float(np.log(squares.mean())), zero, zero, zero + 1.0, signs.min(axis=0), signs.max(axis=0)
+    varies = squares.min() < squares.max()
+    if len(errors) < LIMITS.fewest or not varies:
+        return _one_deviation(squares, signs)
+    gains = _held_out_gains(squares, signs)
+    standard_error = gains.std() / np.sqrt(len(gains))
+    if not gains.mean() > standard_error:
+        return _one_deviation(squares, signs)
+    return _varying_deviation(squares, signs)._replace(gain=float(gains.mean()))
+
+
+def _one_deviation(squares: NDArray, signs: NDArray) -> Spread:
+    """The same deviation everywhere."""
+    n_signs = signs.shape[1]
+    return Spread(
+        level=float(np.log(squares.mean())),
+        coef=np.zeros(n_signs),
+        center=np.zeros(n_signs),
+        scale=np.ones(n_signs),
+        low=signs.min(axis=0),
+        high=signs.max(axis=0),
     )
-    if len(errors) < LIMITS.fewest or not squares.min() < squares.max():
-        return one
-    fold = np.random.RandomState(0).permutation(len(errors)) % LIMITS.folds
-    gains = np.empty(len(errors))
-    for k in range(LIMITS.folds):
-        train = fold != k
-        test = fold == k
-        level = np.log(squares[train].mean())
-        varying = 2.0 * np.log(_vary(squares[train], signs[train])(signs[test]))
-        loss = [log + squares[test] * np.exp(-log) for log in (level, varying)]
-        gains[test] = 0.5 * (loss[0] - loss[1])
-    if not gains.mean() > gains.std() / np.sqrt(len(gains)):
-        return one
-    return _vary(squares, signs)._replace(gain=float(gains.mean()))
 
 
-def _vary(squares: NDArray, signs: NDArray) -> Spread:
+def _varying_deviation(squares: NDArray, signs: NDArray) -> Spread:
     """Coefficients of the signs: a regression of squared errors, whose deviations are as large as they are."""
     center = signs.mean(axis=0)
     scale = signs.std(axis=0)
-    unit = float(squares.mean())
     scale = np.where(scale > 0.0, scale, 1.0)
-    model = GammaRegressor(alpha=2.0 * LIMITS.penalty / len(squares), solver="newton-cholesky")
+    unit = float(squares.mean())
     relative = np.maximum(squares / unit, 1e-12)
+    model = GammaRegressor(alpha=2.0 * LIMITS.penalty / len(squares), solver="newton-cholesky")
     model.fit((signs - center) / scale, relative)
-    low = signs.min(axis=0)
-    high = signs.max(axis=0)
-    return Spread(float(model.intercept_ + np.log(unit)), model.coef_, center, scale, low, high)
+    return Spread(
+        level=float(model.intercept_ + np.log(unit)),
+        coef=model.coef_,
+        center=center,
+        scale=scale,
+        low=signs.min(axis=0),
+        high=signs.max(axis=0),
+    )
+
+
+def _held_out_gains(squares: NDArray, signs: NDArray) -> NDArray:
+    """By how much the log density of every error is higher with varying deviations, both fitted without its fold."""
+    fold_of = np.random.RandomState(0).permutation(len(squares)) % LIMITS.folds
+    gains = np.empty(len(squares))
+    for fold in range(LIMITS.folds):
+        test = fold_of == fold
+        train = ~test
+        one = np.log(squares[train].mean())
+        varying = 2.0 * np.log(_varying_deviation(squares[train], signs[train])(signs[test]))
+        loss_of_one = one + squares[test] * np.exp(-one)
+        loss_of_varying = varying + squares[test] * np.exp(-varying)
+        gains[test] = 0.5 * (loss_of_one - loss_of_varying)
+    return gains
 
 
 class Posterior(NamedTuple):
@@ -114,12 +139,15 @@ class Posterior(NamedTuple):
     def __call__(self, X: NDArray, seen: bool = False) -> NDArray:
         """The logarithm of the variance of a new target by that of the noise; a `seen` center as if left out."""
         K = self.kernel(self.scaling(X, self.centers.dtype), self.centers)
-        left = 1.0 - np.einsum("ij,ij->i", K @ self.inverse, K)
-        logs = np.log1p(np.maximum(left, 0.0) / self.ridge)
+        explained = np.einsum("ij,ij->i", K @ self.inverse, K)
+        variance = np.maximum(1.0 - explained, 0.0)
+        logs = np.log1p(variance / self.ridge)
         if seen:
             nearest = K.argmax(axis=1)
-            same = K[np.arange(len(K)), nearest] > 1.0 - (1e-9 if K.dtype == np.float64 else 1e-5)
-            logs[same] = -np.log(self.ridge * np.diagonal(self.inverse)[nearest[same]])
+            rounding = 1e-9 if K.dtype == np.float64 else 1e-5
+            is_center = K.max(axis=1) > 1.0 - rounding
+            precision = np.diagonal(self.inverse)[nearest[is_center]]
+            logs[is_center] = -np.log(self.ridge * precision)
         return logs
 
 
@@ -130,13 +158,15 @@ def posterior_of(form: LocalForm | None) -> Posterior | None:
     """
     if form is None:
         return None
-    centers = form.centers[:: -(-len(form.centers) // LIMITS.most_centers)]
+    every = -(-len(form.centers) // LIMITS.most_centers)
+    centers = form.centers[::every]
     widths = np.asarray(form.kernel.bandwidths)
     if widths.ndim == 2:
         widths = np.exp(np.log(widths).mean(axis=0))
-    kernel = Projected(type(form.kernel)(widths if widths.ndim else float(widths)), form.projection)
+    shared = type(form.kernel)(widths if widths.ndim else float(widths))
+    kernel = Projected(shared, form.projection)
     K = kernel(centers, centers)
-    ridge = float(np.clip(form.alpha, *_RIDGES))
+    ridge = float(np.clip(form.alpha, *LIMITS.ridges))
     inverse = np.linalg.inv((K + K.T) / 2.0 + ridge * np.eye(len(K)))
     return Posterior(form.scaling, kernel, centers, inverse, ridge)
 
@@ -145,7 +175,9 @@ def signs_of(
     posterior: Posterior | None, X: NDArray, prediction: NDArray, seen: bool = False
 ) -> NDArray:
     """What errors may grow with: the prediction (m,), and the posterior variance."""
-    columns = [prediction] if posterior is None else [prediction, posterior(X, seen)]
+    columns = [prediction]
+    if posterior is not None:
+        columns.append(posterior(X, seen))
     return np.column_stack(columns)
 
 
@@ -158,12 +190,14 @@ def fit_spreads(
     """
     if held is None:
         return None
-    few = np.linspace(0, len(held.rows) - 1, min(len(held.rows), 5000)).round().astype(int)
-    rows = take_rows(X, np.searchsorted(used, held.rows[few]))
+    n = min(len(held.rows), LIMITS.most_rows)
+    sample = np.linspace(0, len(held.rows) - 1, n).round().astype(int)
+    rows = take_rows(X, np.searchsorted(used, held.rows[sample]))
+    predictions = held.prediction[sample].reshape(n, -1)
+    targets = held.target[sample].reshape(n, -1)
     posterior = posterior_of(form)
-    predictions = held.prediction[few].reshape(len(few), -1)
-    targets = held.target[few].reshape(len(few), -1)
-    return [
-        fit_spread(target - prediction, signs_of(posterior, rows, prediction, seen=True))
-        for prediction, target in zip(predictions.T, targets.T)
-    ]
+    spreads = []
+    for prediction, target in zip(predictions.T, targets.T):
+        signs = signs_of(posterior, rows, prediction, seen=True)
+        spreads.append(fit_spread(target - prediction, signs))
+    return spreads

@@ -1,7 +1,7 @@
 """The support of a local model: how many rows, which ones, and which more of them."""
 
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
 from mercerless.core.folds import Split
+from mercerless.core.validation import check_number, check_option
 from mercerless.lab.model import Rows, Settings
 from mercerless.lab.solver import LocalRegression, State
-
-SELECTIONS = ("kmeans", "y", "random", "extreme")
-_MAX_SUPPORT = 200
 
 
 class Support(BaseEstimator):
@@ -62,6 +60,29 @@ class Support(BaseEstimator):
         self.max_support = max_support
 
 
+def check_support(support: Support, n: int) -> None:
+    """Raise unless the parameters of a support make sense for n rows."""
+    check_option("selection", support.selection, ("kmeans", "y", "random", "extreme"))
+    check_number("max_error", support.max_error, none=True)
+    check_number("max_support", support.max_support, whole=True, none=True)
+    number = 0.0
+    n_support = support.n_support
+    if isinstance(n_support, Real) and not isinstance(n_support, bool):
+        number = float(n_support)
+    is_count = isinstance(n_support, Integral) and number >= 1
+    is_fraction = not isinstance(n_support, Integral) and 0 < number <= 1
+    if not (is_count or is_fraction or n_support == "auto"):
+        raise ValueError(
+            f"n_support={n_support!r} must be a positive whole number, a fraction of the rows, "
+            "'auto', or a Support."
+        )
+    if is_count and number > n:
+        raise ValueError(
+            f"n_support={n_support} is more than the {n} training rows; use fewer, a fraction such "
+            "as 0.25, or 'auto'."
+        )
+
+
 def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: int) -> NDArray:
     """Choose distinct rows as centers.
 
@@ -76,22 +97,20 @@ def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: in
         return random.permutation(n)[:n_support]
     if method in ("y", "extreme"):
         order = np.argsort(Y[:, 0], kind="stable")
+        if method == "extreme":
+            return order[n - n_support :]
         places = np.round(np.linspace(0, n - 1, n_support)).astype(int)
-        return order[n - n_support :] if method == "extreme" else order[places]
+        return order[places]
     # k-means on at most 20,000 rows; every center takes its nearest row that is still free
     rows = np.sort(random.permutation(n)[:20_000])
     Z = X[rows]
-    if (
-        len(np.unique(Z[: 4 * n_support], axis=0)) < n_support
-        and len(np.unique(Z, axis=0)) < n_support
-    ):
+    if not _has_distinct_rows(Z, n_support):
         return random.permutation(n)[:n_support]
+    options = {"n_init": 1, "random_state": random}
     if len(Z) > 4000:
-        means = MiniBatchKMeans(
-            n_support, n_init=1, max_iter=20, batch_size=4096, random_state=random
-        )
+        means = MiniBatchKMeans(n_support, max_iter=20, batch_size=4096, **options)
     else:
-        means = KMeans(n_support, n_init=1, max_iter=30, random_state=random)
+        means = KMeans(n_support, max_iter=30, **options)
     distances = means.fit(Z).transform(Z)
     free = np.ones(len(Z), dtype=bool)
     chosen = np.empty(n_support, dtype=int)
@@ -100,6 +119,12 @@ def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: in
         free[i] = False
         chosen[j] = i
     return rows[chosen]
+
+
+def _has_distinct_rows(Z: NDArray, number: int) -> bool:
+    """Whether there are so many distinct rows; the first ones are usually enough to see it."""
+    first = np.unique(Z[: 4 * number], axis=0)
+    return len(first) >= number or len(np.unique(Z, axis=0)) >= number
 
 
 def fold_supports(rows: Rows, folds: Sequence[Split], settings: Settings) -> list[NDArray]:
@@ -125,8 +150,10 @@ def grow(problem: LocalRegression, state: State, support: NDArray, settings: Set
     return np.argsort(-errors, kind="stable")[: max(0, n_new)]
 
 
-def support_size(n_support: Any, n: int) -> int:
-    """Support points for n rows: a whole number, a fraction, or "auto"."""
+def support_size(n_support: Any, n: int, most: int = 200) -> int:
+    """Support points for n rows: a whole number, a fraction, or "auto", a quarter of the rows but not above `most`."""
     if n_support == "auto":
-        return max(1, min(_MAX_SUPPORT, n // 4))
-    return int(n_support) if isinstance(n_support, Integral) else max(1, round(n_support * n))
+        return max(1, min(most, n // 4))
+    if isinstance(n_support, Integral):
+        return int(n_support)
+    return max(1, round(n_support * n))

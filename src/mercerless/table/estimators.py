@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.blocks import is_dask, take_rows
 from mercerless.core.calibration import cross_calibrate
-from mercerless.core.estimator import Progress, class_scores, signed_targets, used_rows
+from mercerless.core.estimator import Progress, class_scores, signed_targets
 from mercerless.core.folds import find_copies
 from mercerless.core.memory import memory_budget
 from mercerless.core.optional import with_callbacks
@@ -25,7 +25,7 @@ from mercerless.core.validation import (
     check_option,
     check_random_state,
     check_targets,
-    check_weight_or_none,
+    check_weight,
     validate_data,
 )
 from mercerless.lab.base import (
@@ -128,7 +128,7 @@ class _Table(LocalEstimator):
         return rows, check(y, type(self).__name__), columns
 
     def _encode(
-        self, X: Any, columns: Columns, Y: NDArray, weight: NDArray | None, groups: Any
+        self, X: Any, columns: Columns, Y: NDArray, weight: NDArray, groups: Any
     ) -> tuple[Encoding, Any, np.random.RandomState]:
         """The encoding of the table, its rows as numbers, and what draws the rest."""
         self._check_parameters()
@@ -177,7 +177,7 @@ class _Table(LocalEstimator):
         X: Any,
         encoding: Encoding,
         Y: NDArray,
-        weight: NDArray | None,
+        weight: NDArray,
         groups: Any,
         labels: NDArray | None,
         random: np.random.RandomState,
@@ -397,8 +397,8 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         rows, target, columns = self._train_rows(
             X, y, check_targets, multi_output=True, y_numeric=True
         )
-        given = check_weight_or_none(sample_weight, len(rows))
-        used = used_rows(given, len(rows))
+        given = check_weight(sample_weight, len(rows))
+        used = np.flatnonzero(given)
         rows, target, weight, groups = drop_weightless(rows, target, given, groups)
         target = np.asarray(target, dtype=np.float64)
         Y = target.reshape(len(target), -1)
@@ -412,7 +412,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
             judge_held_out(
                 table, solution.held, predictions, solution.copy_correlation, type(self).__name__
             )
-            held = out_of_fold(table, solution.held, predictions, given, units, target)
+            held = out_of_fold(table, solution.held, predictions, used, units, target)
             spread_form = largest_form(solution.members)
             self._finish(
                 solution,
@@ -433,7 +433,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         encoding: Encoding,
         Y: NDArray,
         units: FeatureScaling,
-        weight: NDArray | None,
+        weight: NDArray,
         groups: Any,
         random: np.random.RandomState,
         progress: Progress,
@@ -445,11 +445,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         table, solution, n_iter = self._learn(
             X, encoding, units(Y), used, groups, None, random, progress
         )
-        gross = (
-            len(outliers) > 0
-            and used is not None
-            and are_gross(used if weight is None else used / weight)
-        )
+        gross = len(outliers) > 0 and are_gross(used / weight)
         transformed = None if gross else self._transform(X, Y, used)
         if transformed is None:
             return table, solution, n_iter, outliers
@@ -458,14 +454,14 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
             X, encoding, transformed.standardized, reused, groups, None, again, progress
         )
         # gross errors are so in both
-        both = None if used is None or reused is None else np.maximum(used, reused)
+        both = np.maximum(used, reused)
         solution = join_transformed(solution, other, table, transformed, both, units)
         alone = all(isinstance(form, TransformedForms) for form in solution.members)
         return table, solution, n_iter + more, others if alone else outliers
 
     def _without_outliers(
-        self, X: Any, Y: NDArray, weight: NDArray | None, gaps: NDArray
-    ) -> tuple[NDArray | None, NDArray]:
+        self, X: Any, Y: NDArray, weight: NDArray, gaps: NDArray
+    ) -> tuple[NDArray, NDArray]:
         """The weights of rows, those of gross errors lowered, and these rows."""
         trust = None
         is_searched = self.downweight_outliers is not None and not is_dask(X)
@@ -474,9 +470,9 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
             trust = outlier_weights(X, Y, weight, find_copies(X), seed, gaps)
         if trust is None:
             return weight, np.zeros(0, dtype=int)
-        return trust if weight is None else weight * trust, np.flatnonzero(trust < 0.5)
+        return weight * trust, np.flatnonzero(trust < 0.5)
 
-    def _transform(self, X: Any, Y: NDArray, weight: NDArray | None) -> Transformed | None:
+    def _transform(self, X: Any, Y: NDArray, weight: NDArray) -> Transformed | None:
         """A transform of the targets that may pay: of one output with tails, in memory."""
         if self.transform_target is None or is_dask(X) or Y.shape[1] > 1:
             return None
@@ -600,8 +596,8 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
         )
         rows, target, columns = self._train_rows(X, y, check_labels)
         name = type(self).__name__
-        weights, classes, labels = check_classes(target, sample_weight, self.class_weight, name)
-        given = check_weight_or_none(weights, len(labels))
+        given, classes, labels = check_classes(target, sample_weight, self.class_weight, name)
+        used = np.flatnonzero(given)
         rows, labels, weight, groups = drop_weightless(rows, labels, given, groups)
         Y = signed_targets(labels, len(classes))
         units = class_units(Y)
@@ -616,7 +612,7 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
             )
             scores = predictions * units.scale + units.center
             calibration = calibrate_held_out(table, solution.held, scores, labels, weight, Y)
-            held = out_of_fold(table, solution.held, predictions, given, units, labels)
+            held = out_of_fold(table, solution.held, predictions, used, units, labels)
             if held is not None:
                 probabilities = cross_calibrate(class_scores(held.prediction), held.target)
                 held = held._replace(prediction=probabilities)

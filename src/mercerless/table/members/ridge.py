@@ -14,9 +14,8 @@ from mercerless.core.descent import Report
 from mercerless.core.folds import Split, some_rows
 from mercerless.lab.model import FORMS, Expansion, Rows, with_coefficients
 from mercerless.lab.selection import silent, start_widths
+from mercerless.lab.solver import LIMITS as SOLVER_LIMITS
 from mercerless.lab.solver import (
-    RIDGE_BOUNDS,
-    SHARED_BOUNDS,
     leave_one_out,
     noise_variances,
     projected_norm,
@@ -157,7 +156,8 @@ def _ridge_descent(
         if stop or (len(values) > 5 and values[-6] - values[-1] < 5e-4):
             raise StopIteration
 
-    box = np.array([SHARED_BOUNDS] * d + [(-12.0, 6.0), (np.log(1e-8), RIDGE_BOUNDS[1])])
+    ridge_bounds = (np.log(1e-8), SOLVER_LIMITS.ridge_bounds[1])
+    box = np.array([SOLVER_LIMITS.shared_bounds] * d + [(-12.0, 6.0), ridge_bounds])
     z0 = np.clip(np.append(np.full(d, start[0]), [0.0, start[1]]), *box.T)
     options = {"maxiter": 20}
     result = minimize(

@@ -156,8 +156,11 @@ def boost(
         "max_features": 1.0 if labels is None else 0.5,
     }
     models = models or [kind(**options, warm_start=True) for _ in targets]
+    weight: NDArray | None = rows.weight
+    if np.all(rows.weight == 1.0):
+        weight = None  # then boosting keeps no second derivatives
     for model, target in zip(models, targets):
-        model.set_params(max_iter=n_iter).fit(X, target, sample_weight=rows.weight)
+        model.set_params(max_iter=n_iter).fit(X, target, sample_weight=weight)
     return list(models)
 
 
