@@ -221,8 +221,8 @@ BUGS = [
     ),
     Bug(
         "methods-krein-out-of-fold-rows",
-        "OutOfFold(rows.basis.rows[places], predicted, rows.Y[places])",
-        "OutOfFold(places, predicted, rows.Y[places])",
+        "rows.basis.rows[places], predicted, rows.Y[places], rows.groups_of(places)",
+        "places, predicted, rows.Y[places], rows.groups_of(places)",
         f"{METHODS} -k ZeroWeight",
     ),
     Bug(

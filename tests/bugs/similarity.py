@@ -70,7 +70,8 @@ BUGS = [
     ),
     Bug(
         "sim-blocks-split-copies",
-        "return fold_numbers(cv, items, precomputed=precomputed, used=used, random_state=0)",
+        "return fold_numbers( cv, items, np.zeros(n), groups=groups, precomputed=precomputed, "
+        "used=used, random_state=0 )",
         "return assign_folds(count_folds(cv), len(used), random_state=0)",
         f"{OUT} -k blocks_know_nothing",
     ),
@@ -208,5 +209,66 @@ BUGS = [
         "2.0 * np.log(_varying_deviation(squares[train], signs[train])(signs[test]))",
         "2.0 * np.log(_varying_deviation(squares, signs)(signs[test]))",
         f"{OUT} -k by_noise",
+    ),
+    # groups
+    Bug(
+        "sim-groups-not-in-folds",
+        "task.y,\n            classify=is_classifier(self),\n            groups=task.groups,",
+        "task.y,\n            classify=is_classifier(self),",
+        "test_groups.py -k 'announced or folds_and_blocks'",
+    ),
+    Bug(
+        "sim-groups-not-in-blocks",
+        "items,\n                classify=is_classifier(self),\n                groups=task.groups,",
+        "items,\n                classify=is_classifier(self),",
+        "test_groups.py -k folds_and_blocks",
+    ),
+    Bug(
+        "sim-groups-not-in-blocks-of-several",
+        "fold_of,\n        items,\n        classify=classify,\n        groups=task.groups,",
+        "fold_of,\n        items,\n        classify=classify,",
+        "test_groups.py -k folds_and_blocks",
+    ),
+    Bug(
+        "sim-groups-rank-by-items",
+        "1.0 / (counts[order] * (n_groups + 1.0))",
+        "np.full(order.shape, 1.0 / (len(order) + 1.0))",
+        "test_groups.py -k TestQuantile",
+    ),
+    Bug(
+        "sim-groups-without-new-one",
+        "1.0 / (counts[order] * (n_groups + 1.0))",
+        "1.0 / (counts[order] * n_groups)",
+        "test_groups.py -k TestQuantile",
+    ),
+    Bug(
+        "sim-groups-by-class-of-all",
+        "groups = held_out.groups[of_class]",
+        "groups = np.arange(of_class.sum())",
+        "test_groups.py -k within_every_class",
+    ),
+    Bug(
+        "sim-groups-krein-folds",
+        "classify=classify,\n            groups=groups,\n            used=basis.rows,",
+        "classify=classify,\n            used=basis.rows,",
+        "test_groups.py -k announced",
+    ),
+    Bug(
+        "sim-groups-krein-calibration",
+        "class_scores(scores[best]), truth, weight, blocks)",
+        "class_scores(scores[best]), truth, weight)",
+        "test_groups.py -k calibration_of_krein",
+    ),
+    Bug(
+        "sim-near-copies-clusters",
+        "or n_sets <= rules.sets_per_class * n_classes",
+        "",
+        "test_groups.py -k ordinary_items",
+    ),
+    Bug(
+        "sim-groups-of-weightless",
+        "groups = task.groups_of(used)",
+        "groups = task.groups_of(np.arange(len(used)))",
+        "test_groups.py -k without_weight",
     ),
 ]

@@ -319,8 +319,10 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         y = check_targets(y, type(self).__name__)
         attributes = self._fit(X, y.reshape(len(y), -1), check_weight(sample_weight, len(y)))
         if y.ndim == 1:
-            rows, prediction, target = attributes["out_of_fold_"]
-            attributes["out_of_fold_"] = OutOfFold(rows, prediction[:, 0], target[:, 0])
+            held_out = attributes["out_of_fold_"]
+            attributes["out_of_fold_"] = held_out._replace(
+                prediction=held_out.prediction[:, 0], target=held_out.target[:, 0]
+            )
         self._set_fitted(**attributes)
 
     def predict(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:

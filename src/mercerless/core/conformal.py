@@ -2,7 +2,8 @@
 
 An out-of-fold prediction shows how wrong the model is on an item it has not seen. If new items come from the same
 distribution as the training items, whatever it is, their errors rank among these like any other: the
-``ceil((n + 1) coverage)``-th smallest of n errors is not exceeded with probability at least `coverage`.
+``ceil((n + 1) coverage)``-th smallest of n errors is not exceeded with probability at least `coverage`. If items come
+in groups, it is new groups that come from the same distribution: every group counts as one, its items share its count.
 """
 
 from typing import Any
@@ -41,10 +42,34 @@ def conformal_rank(n: int, coverage: float, what: str = "out-of-fold predictions
     return rank
 
 
+def conformal_quantile(
+    errors: NDArray,
+    coverage: float,
+    groups: NDArray | None = None,
+    what: str = "out-of-fold predictions",
+) -> NDArray:
+    """The error, in each column of (n, ...), that a new item exceeds with probability at most ``1 - coverage``.
+
+    An item of a new group ranks among the G groups, whose items share the mass ``1 / (G + 1)`` evenly (Lee, Barber and
+    Willett, "Distribution-free inference with hierarchical data", 2023). Groups of one item give the usual rank.
+    """
+    if groups is None:
+        return np.sort(errors, axis=0)[conformal_rank(len(errors), coverage, what) - 1]
+    sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    counts = sizes[2][sizes[1]]
+    n_groups = len(sizes[0])
+    conformal_rank(n_groups, coverage, f"groups of {what}")
+    order = np.argsort(errors, axis=0, kind="stable")
+    mass = np.cumsum(1.0 / (counts[order] * (n_groups + 1.0)), axis=0)
+    position = (mass < coverage - 1e-9).sum(axis=0)
+    ordered = np.take_along_axis(errors, order, axis=0)
+    return np.take_along_axis(ordered, position[None], axis=0)[0]
+
+
 def interval_radius(held_out: OutOfFold, coverage: float) -> NDArray:
     """The absolute error, per output, that a new item exceeds with probability at most ``1 - coverage``."""
     errors = np.abs(held_out.prediction - held_out.target)
-    return np.sort(errors, axis=0)[conformal_rank(len(errors), coverage) - 1]
+    return conformal_quantile(errors, coverage, held_out.groups)
 
 
 def set_thresholds(
@@ -59,20 +84,18 @@ def set_thresholds(
     truth = held_out.target
     proba_of_truth = held_out.prediction[np.arange(len(truth)), truth]
     if not by_class:
-        return np.full(n_classes, _threshold(proba_of_truth, coverage, "out-of-fold predictions"))
+        return np.full(n_classes, -conformal_quantile(-proba_of_truth, coverage, held_out.groups))
     if names is None:
         names = np.arange(n_classes)
     thresholds = np.empty(n_classes)
     for label, name in enumerate(names):
-        of_class = proba_of_truth[truth == label]
-        thresholds[label] = _threshold(of_class, coverage, f"items of class {name!s}")
+        of_class = truth == label
+        groups = None
+        if held_out.groups is not None:
+            groups = held_out.groups[of_class]
+        what = f"items of class {name!s}"
+        thresholds[label] = -conformal_quantile(-proba_of_truth[of_class], coverage, groups, what)
     return thresholds
-
-
-def _threshold(proba_of_truth: NDArray, coverage: float, what: str) -> float:
-    """The probability below which a new item's true class falls with probability at most ``1 - coverage``."""
-    n = len(proba_of_truth)
-    return float(np.sort(proba_of_truth)[n - conformal_rank(n, coverage, what)])
 
 
 class ConformalMixin:
@@ -100,7 +123,8 @@ class ConformalMixin:
 
         A class is in the set if its probability is at least the one that a share `coverage` of the training items,
         out of fold, gave to their own class. The only assumption is that new items come from the same distribution as
-        the training items; the guarantee holds on average over items, not for each.
+        the training items; the guarantee holds on average over items, not for each. After a fit with groups new items
+        may be of new groups, which come from the same distribution as those of the training items.
 
         Parameters
         ----------
@@ -141,7 +165,8 @@ class ConformalMixin:
 
         The prediction, plus and minus the out-of-fold error that a share `coverage` of the training items does not
         exceed. The only assumption is that new items come from the same distribution as the training items; the
-        guarantee holds on average over items, not for each.
+        guarantee holds on average over items, not for each. After a fit with groups new items may be of new groups,
+        which come from the same distribution as those of the training items.
 
         Parameters
         ----------

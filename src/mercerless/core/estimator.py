@@ -270,6 +270,51 @@ class KernelPredictor(KernelEstimator):
         """The predictions, for rows that are in memory."""
 
 
+class GroupedPredictor(KernelPredictor):
+    """A kernel predictor that cross-validates, and holds out whole groups if they are given."""
+
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
+            The training items. The columns of a data frame of comparisons are matched with its rows by name.
+        y : array-like of shape (n,), or (n, n_outputs) where the estimator takes several
+            The targets, or the classes. If X and y have a pandas index of the same unique names in another order,
+            they are matched by name; otherwise, and with a RangeIndex, by position.
+        sample_weight : array-like of shape (n,) or None, default=None
+            A weight w counts like w repetitions of the row; 0 leaves it out. Matched as y.
+        groups : array-like of shape (n,) or None, default=None
+            Items of one group (a patient, a family, a machine) are held out together, so that out-of-fold predictions,
+            calibration, prediction sets and intervals are those of new groups. Matched as y.
+
+        Returns
+        -------
+        self : estimator
+            The fitted model.
+        """
+        y = align_by_name(X, y)
+        sample_weight = align_by_name(X, sample_weight)
+        groups = align_by_name(X, groups)
+        with blas_threads(y):
+            self._learn(X, y, sample_weight, groups)
+        return self
+
+    @abstractmethod
+    def _learn(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None
+    ) -> None:
+        """Check the targets and fit."""
+
+
 class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """A kernel estimator that gives every item features; subclasses have `_learn` and `_transform`."""
 

@@ -1,17 +1,20 @@
-"""Make folds and hold-outs: shuffled, balanced over classes, with copies of an item always on one side."""
+"""Make folds and hold-outs: shuffled, balanced over classes, with copies and groups of items always on one side."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import squareform
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_consistent_length
+from sklearn.utils import check_consistent_length, column_or_1d
 
-from mercerless.core.validation import check_random_state
+from mercerless.core.validation import check_random_state, check_readable, warn
 
 Split = tuple[NDArray, NDArray]
 
@@ -97,6 +100,105 @@ def join_groups(groups: NDArray, copies: NDArray) -> NDArray:
     size = first.max() + second.max() + 2
     links = coo_array((np.ones(len(first)), (first, first.max() + 1 + second)), shape=(size, size))
     return connected_components(links, directed=False)[1][first]
+
+
+def check_groups(groups: Any, n: int) -> NDArray | None:
+    """The group of every item as a number from 0; None if there are no groups."""
+    if groups is None:
+        return None
+    check_readable(groups, "groups")
+    names = np.asarray(groups)
+    if names.ndim == 0 or names.shape[0] != n:
+        size = "a single value" if names.ndim == 0 else f"{names.shape[0]} entries"
+        raise ValueError(f"groups has {size} but there are {n} items; name the group of each.")
+    names = column_or_1d(names)
+    missing = np.array([name is None or name != name for name in names.tolist()])
+    if missing.any():
+        raise ValueError(
+            f"groups is missing for {missing.sum()} items, the first is item {missing.argmax()}; "
+            "give items that belong to no other a group of their own."
+        )
+    codes = _numbered(names.tolist())
+    if codes.max() == 0:
+        raise ValueError("groups has one group only; at least two are needed to hold one out.")
+    return codes
+
+
+def warn_of_lonely_classes(labels: NDArray, groups: NDArray) -> None:
+    """Warn of classes that occur in one group only: where they are held out, nothing has learned them."""
+    pairs = {(label, group) for label, group in zip(labels.tolist(), groups.tolist())}
+    counts: dict[Any, int] = {}
+    for label, _ in pairs:
+        counts[label] = counts.get(label, 0) + 1
+    lonely = sorted(label for label, count in counts.items() if count == 1)
+    if lonely:
+        names = ", ".join(repr(label) for label in lonely[:5])
+        more = ", ..." if len(lonely) > 5 else ""
+        warn(
+            f"The items of {len(lonely)} of {len(counts)} classes ({names}{more}) are in one group "
+            "each: no model has seen such a class when its items are held out, so out-of-fold "
+            "figures count them as wrong, and prediction sets may leave the class out; add items "
+            "of other groups, or leave the class out."
+        )
+
+
+@dataclass(frozen=True)
+class NearCopies:
+    """When items come in sets of near-copies."""
+
+    #: How much farther the next item is than the items of a set are from each other.
+    gap: float = 5.0
+    #: Share of the links between items that may lie within the gap.
+    between: float = 0.05
+    #: Share of the items that must be in such sets.
+    items: float = 1 / 3
+    #: Largest share of all items that one set may hold; more is a cluster.
+    set_size: float = 0.1
+    #: Sets for every class that are too many to be clusters of the classes.
+    sets_per_class: int = 3
+    #: Fewest items to look at.
+    n_items: int = 30
+
+
+NEAR_COPIES = NearCopies()
+
+
+def warn_of_near_copies(distances: NDArray, cv: Any, n_classes: int = 1) -> None:
+    """Warn if many items are near-copies of others and nothing keeps these in one fold.
+
+    `distances` (n, n) are symmetric. Single linkage joins items by links from short to long. If the lengths
+    of the links have a gap and the links below it join a third of the items or more to small sets, the sets are
+    near-copies: measurements of the same thing, say, that a fold should not separate.
+    """
+    rules = NEAR_COPIES
+    n = len(distances)
+    is_number = cv is None or isinstance(cv, Integral)
+    if not is_number or n < rules.n_items:
+        return
+    tree = linkage(squareform(distances, checks=False), "single")
+    lengths = tree[:, 2]
+    lengths = lengths[lengths > 0.0]  # copies stay together by themselves
+    n_between = max(1, int(rules.between * len(lengths)))
+    fewest = int(rules.items * len(lengths) / 2)  # a link joins two items at least
+    ratios = lengths[n_between:] / lengths[:-n_between]
+    ratios = ratios[fewest:]
+    if not len(ratios) or ratios.max() < rules.gap:
+        return
+    below = fewest + int(ratios.argmax())
+    threshold = np.sqrt(lengths[below] * lengths[below + n_between])
+    sizes = np.bincount(fcluster(tree, threshold, "distance"))
+    is_set = (sizes > 1) & (sizes <= max(2, rules.set_size * n))
+    n_sets = int(is_set.sum())
+    n_in_sets = int(sizes[is_set].sum())
+    if n_in_sets < rules.items * n or n_sets <= rules.sets_per_class * n_classes:
+        return
+    warn(
+        f"{n_in_sets} of the {n} items are near-copies of others, in {n_sets} sets: most are at "
+        f"least {rules.gap:g} times closer to those of their set than to all other items. If they "
+        "are not separate cases (repeated measurements, siblings, parts of one thing), "
+        "out-of-fold figures and prediction sets are far too good; pass groups to fit, one number "
+        "or name per set, or a cv of your own if they are separate."
+    )
 
 
 def assign_folds(
@@ -220,17 +322,21 @@ def blind_folds(
     items: Any,
     *,
     classify: bool,
+    groups: NDArray | None = None,
     precomputed: bool = False,
     used: NDArray,
 ) -> NDArray:
-    """Folds dealt without a look at the classes, with copies kept together.
+    """Folds dealt without a look at the classes, with copies and groups kept together.
 
     Folds with equal shares of the classes tell the shares of the items they hold out. For numbers, and for a splitter
     or an iterable as `cv`, which may keep groups together, the folds `fold_of` stay as they are.
     """
     if not classify or not (cv is None or isinstance(cv, Integral)):
         return fold_of
-    return fold_numbers(cv, items, precomputed=precomputed, used=used, random_state=0)
+    n = len(items) if groups is None else len(groups)
+    return fold_numbers(
+        cv, items, np.zeros(n), groups=groups, precomputed=precomputed, used=used, random_state=0
+    )
 
 
 def count_folds(cv: Any) -> int:
@@ -335,8 +441,11 @@ class OutOfFold(NamedTuple):
         Probabilities of the classes, or numbers.
     target : ndarray of shape (m,) or (m, n_outputs)
         What was given: the number of the class in ``classes_``, or numbers.
+    groups : ndarray of int of shape (m,) or None
+        The groups that were held out together; None if there are none.
     """
 
     rows: NDArray
     prediction: NDArray
     target: NDArray
+    groups: NDArray | None = None

@@ -19,13 +19,21 @@ from mercerless.core.calibration import Calibration, cross_calibrate
 from mercerless.core.conformal import ConformalMixin
 from mercerless.core.descent import Descent, GradientSearch
 from mercerless.core.estimator import (
+    GroupedPredictor,
     KernelPredictor,
     Progress,
     class_scores,
     pair_votes,
     signed_targets,
 )
-from mercerless.core.folds import OutOfFold, fold_numbers
+from mercerless.core.folds import (
+    OutOfFold,
+    assign_folds,
+    check_groups,
+    fold_numbers,
+    warn_of_lonely_classes,
+    warn_of_near_copies,
+)
 from mercerless.core.memory import check_memory, format_bytes, memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers, explain_targets
 from mercerless.core.svm import Machine, Stabilized, pair_machines, stabilize, tube_machine
@@ -68,6 +76,7 @@ from mercerless.krein.solver import (
     solve_system,
 )
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
+from mercerless.spectra import implied_distances
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,7 @@ class _KreinModel(KernelPredictor):
         return hasattr(self, "dual_coef_")
 
 
-class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
+class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredictor):
     """What the regressor and the classifier share; how they choose among candidates differs."""
 
     out_of_fold_: OutOfFold | None
@@ -158,13 +167,19 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         self.random_state = random_state
 
     def _fit(
-        self, X: Any, Y: NDArray, weight: NDArray, labels: NDArray | None = None, **attributes: Any
+        self,
+        X: Any,
+        Y: NDArray,
+        weight: NDArray,
+        groups: ArrayLike | None,
+        labels: NDArray | None = None,
+        **attributes: Any,
     ) -> None:
         """Choose the penalties, solve, and set every fitted attribute at the end."""
         family = self._checked_family()
         candidates = self._candidates(Y)
         basis = self._train_basis(X, weight)
-        rows = self._rows(basis, Y, weight, labels)
+        rows = self._rows(basis, Y, weight, labels, check_groups(groups, len(Y)))
         landmarks = self._landmarks(rows, candidates)
         with self._progress() as progress:
             if self.search is not None:
@@ -230,7 +245,14 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             self._ratios,
         )
 
-    def _rows(self, basis: Basis, Y: NDArray, weight: NDArray, labels: NDArray | None) -> KreinRows:
+    def _rows(
+        self,
+        basis: Basis,
+        Y: NDArray,
+        weight: NDArray,
+        labels: NDArray | None,
+        groups: NDArray | None = None,
+    ) -> KreinRows:
         """The rows that carry weight, with their targets and folds."""
         outputs = Y.reshape(len(Y), -1)
         classify = labels is not None
@@ -239,11 +261,14 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             basis.items,
             labels if classify else outputs[:, 0],
             classify=classify,
+            groups=groups,
             used=basis.rows,
             precomputed=basis.given_as_matrix,
             random_state=self.random_state,
         )
-        return KreinRows(basis, outputs[basis.rows], weight[basis.rows], folds)
+        if groups is not None:
+            groups = groups[basis.rows]
+        return KreinRows(basis, outputs[basis.rows], weight[basis.rows], folds, groups)
 
     def _exact_need(self, rows: KreinRows, candidates: Candidates) -> float:
         """Bytes of the exact solution and of the scores to choose by."""
@@ -289,7 +314,11 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
                 None,
                 "set landmarks or use fewer rows",
             )
-            return ExactProblem(rows, self._matrix(rows.basis), self.fit_intercept)
+            K = self._matrix(rows.basis)
+            if rows.groups is None and self._validates(candidates):
+                n_classes = rows.Y.shape[1] + 1
+                warn_of_near_copies(implied_distances(K), self.cv, n_classes)
+            return ExactProblem(rows, K, self.fit_intercept)
         check_symmetric_kernel(rows.kernel)
         if rows.basis.given_as_matrix:
             check_symmetric(rows.items, "X")
@@ -307,6 +336,10 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         scored_rows = max(1, min(LIMITS.scored_rows, int(budget // bytes_per_row)))
         block_bytes = min(LIMITS.block_bytes, budget // 3)
         return LandmarkProblem(rows, chosen, self.fit_intercept, block_bytes, scored_rows, random)
+
+    def _validates(self, candidates: Candidates) -> bool:
+        """Whether held-out rows decide."""
+        return candidates.size > 1 or self.search is not None
 
     def _tune(
         self,
@@ -363,7 +396,9 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         return best, {
             "cv_results_": {"error": error, "standard_error": standard_error},
             "best_index_": best,
-            "out_of_fold_": OutOfFold(rows.basis.rows[places], predicted, rows.Y[places]),
+            "out_of_fold_": OutOfFold(
+                rows.basis.rows[places], predicted, rows.Y[places], rows.groups_of(places)
+            ),
         }
 
     def _solve(self, system: KreinSystem, chosen: Candidates, family: Family) -> KreinSolution:
@@ -613,12 +648,16 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
     True
     """
 
-    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+    def _learn(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None
+    ) -> None:
         Y = check_targets(y, type(self).__name__)
-        self._fit(X, Y, check_weight(sample_weight, len(Y)))
-        if Y.ndim == 1 and self.out_of_fold_ is not None:
-            rows, predicted, target = self.out_of_fold_
-            self.out_of_fold_ = OutOfFold(rows, predicted[:, 0], target[:, 0])
+        self._fit(X, Y, check_weight(sample_weight, len(Y)), groups)
+        held_out = self.out_of_fold_
+        if Y.ndim == 1 and held_out is not None:
+            self.out_of_fold_ = held_out._replace(
+                prediction=held_out.prediction[:, 0], target=held_out.target[:, 0]
+            )
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the targets of new items and, on request, their standard deviations.
@@ -799,12 +838,22 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         )
         self.class_weight = class_weight
 
-    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+    def _learn(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None
+    ) -> None:
         weight, classes, labels = check_classes(
             y, sample_weight, self.class_weight, type(self).__name__
         )
+        groups = check_groups(groups, len(labels))
+        if groups is not None:
+            is_used = weight > 0.0
+            warn_of_lonely_classes(classes[labels[is_used]], groups[is_used])
         Y = signed_targets(labels, len(classes))
-        self._fit(X, Y[:, 0] if len(classes) == 2 else Y, weight, labels, classes_=classes)
+        self._fit(X, Y[:, 0] if len(classes) == 2 else Y, weight, groups, labels, classes_=classes)
+
+    def _validates(self, candidates: Candidates) -> bool:
+        """Always: held-out rows calibrate the scores."""
+        return True
 
     def _choose(
         self,
@@ -831,13 +880,17 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         best = least(losses)
         truth = labels[places]
         weight = rows.weight[places]
-        proba = cross_calibrate(class_scores(scores[best]), truth, weight)
+        groups = rows.groups_of(places)
+        blocks = None
+        if groups is not None:
+            blocks = assign_folds(5, len(groups), together=groups, random_state=0)
+        proba = cross_calibrate(class_scores(scores[best]), truth, weight, blocks)
         is_wrong = proba.argmax(axis=1) != truth
         constant_is_wrong = truth != np.bincount(truth, weight).argmax()
         warn_if_useless(is_wrong * 1.0, constant_is_wrong * 1.0, type(self).__name__, weight)
         attributes: dict[str, Any] = {
             "calibration_": calibrations[best],
-            "out_of_fold_": OutOfFold(rows.basis.rows[places], proba, truth),
+            "out_of_fold_": OutOfFold(rows.basis.rows[places], proba, truth, groups),
         }
         if candidates.size > 1:
             attributes |= {"cv_results_": {"error": losses}, "best_index_": best}

@@ -203,6 +203,13 @@ class KreinRows(NamedTuple):
     Y: NDArray
     weight: NDArray
     folds: NDArray  # the fold that holds each of them out
+    groups: NDArray | None = None  # which of them are held out together
+
+    def groups_of(self, places: NDArray) -> NDArray | None:
+        """The groups of some of these rows, if there are groups."""
+        if self.groups is None:
+            return None
+        return self.groups[places]
 
     @property
     def items(self) -> Any:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercerless.core.blocks import blockwise
 from mercerless.core.conformal import ConformalMixin
 from mercerless.core.estimator import (
-    KernelPredictor,
+    GroupedPredictor,
     check_diagonal,
     encode_classes,
     encode_numbers,
@@ -27,13 +27,21 @@ from mercerless.core.estimator import (
     used_rows,
     used_weights,
 )
-from mercerless.core.folds import OutOfFold, blind_folds, count_folds, fold_numbers
+from mercerless.core.folds import (
+    OutOfFold,
+    blind_folds,
+    check_groups,
+    count_folds,
+    fold_numbers,
+    warn_of_lonely_classes,
+)
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin
 from mercerless.core.validation import (
     check_labels,
     check_square,
     check_targets,
+    check_weight,
     leave_one_out_constant,
     warn,
     warn_if_useless,
@@ -54,6 +62,35 @@ class Training(NamedTuple):
     fold_of: NDArray
     block_of: NDArray  # folds that know nothing of the classes, for `similarity.cross_fit`
     encoding: dict[str, Any]  # attributes that tell what Y means
+    groups: NDArray | None  # numbers of the groups that are held out together
+
+    def out_of_fold(self, judged: NDArray, prediction: NDArray) -> OutOfFold:
+        """Predictions for some of these items, by models that have not seen them."""
+        groups = None
+        if self.groups is not None:
+            groups = self.groups[judged]
+        return OutOfFold(self.used[judged], prediction, self.given[judged], groups)
+
+
+class Task(NamedTuple):
+    """What is to be learned about the items: given at the door, for all items."""
+
+    y: NDArray
+    weight: NDArray  # one per item, not all 0
+    groups: NDArray | None  # numbers of the groups that are held out together
+    # targets of the learners and attributes that describe them, from y and the weights
+    encode: Callable[[NDArray, NDArray], tuple[NDArray, dict[str, Any]]]
+
+    @property
+    def used(self) -> NDArray:
+        """Positions of the items that carry weight."""
+        return used_rows(self.weight, len(self.y))
+
+    def groups_of(self, rows: NDArray) -> NDArray | None:
+        """The groups of some items, if there are groups."""
+        if self.groups is None:
+            return None
+        return self.groups[rows]
 
 
 class RowProfiles(NamedTuple):
@@ -77,7 +114,7 @@ def row_profiles(rows: NDArray) -> RowProfiles:
     return RowProfiles(mean, scale, (rows - mean) / scale)
 
 
-class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
+class KernelStack(ConformalMixin, ReasonsMixin, GroupedPredictor):
     """A stack of learners on one matrix; what its comparisons are, a subclass says."""
 
     stack_: Any
@@ -134,10 +171,17 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         return 8.0 * n**2 * (self._matrices[0] + self._matrices[1] * workers)
 
     @abstractmethod
-    def _fit(
-        self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable
-    ) -> dict[str, Any]:
-        """All attributes; `encode` gives the targets of the items that carry weight, and attributes of theirs."""
+    def _fit(self, X: Any, task: Task) -> dict[str, Any]:
+        """All attributes."""
+
+    @abstractmethod
+    def _task(self, y: Any, sample_weight: Any, groups: Any) -> Task:
+        """What is to be learned, checked."""
+
+    def _learn(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None
+    ) -> None:
+        self._finish(self._fit(X, self._task(y, sample_weight, groups)))
 
     def _finish(self, attributes: dict[str, Any]) -> Self:
         """Set the attributes of a fit, in the units that users see."""
@@ -145,11 +189,11 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         return self
 
     def _train_matrix(
-        self, kernel: Kernel, items: Any, weight: NDArray | None, n: int
+        self, kernel: Kernel, items: Any, used: NDArray
     ) -> tuple[NDArray, dict[str, Any]]:
         """The square matrix of the items that carry weight, and the attributes that say what they are."""
         precomputed = isinstance(kernel, Precomputed)
-        used = used_rows(weight, n)
+        n = len(items)
         items = used_items(kernel, items, used)
         check_memory(
             self._full_need(len(items)), f"The stack on {len(items)} items", remedy=self._remedy
@@ -160,16 +204,15 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         attributes["used_"] = used if precomputed and len(used) < n else slice(None)
         return check_square(kernel(items), matrix_name(kernel)), attributes
 
-    def _training(
-        self, items: Any, y: NDArray, weight: NDArray | None, encode: Callable, precomputed: bool
-    ) -> Training:
+    def _training(self, items: Any, task: Task, precomputed: bool) -> Training:
         """Targets, weights and folds of the items that carry weight."""
-        used = used_rows(weight, len(y))
+        used = task.used
         fold_of = fold_numbers(
             self.cv,
             items,
-            y,
+            task.y,
             classify=is_classifier(self),
+            groups=task.groups,
             precomputed=precomputed,
             used=used,
             random_state=self.random_state,
@@ -181,12 +224,14 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
                 fold_of,
                 items,
                 classify=is_classifier(self),
+                groups=task.groups,
                 precomputed=precomputed,
                 used=used,
             )
-        weight = used_weights(weight, used)
-        Y, encoding = encode(y[used], weight)
-        return Training(used, y[used], Y, weight, fold_of, block_of, encoding)
+        weight = used_weights(task.weight, used)
+        Y, encoding = task.encode(task.y[used], weight)
+        groups = task.groups_of(used)
+        return Training(used, task.y[used], Y, weight, fold_of, block_of, encoding, groups)
 
     def _fit_stack(self, source: Source, training: Training) -> dict[str, Any]:
         """Fit the stack, warn if it is no good, and return the attributes that describe it."""
@@ -204,7 +249,7 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         average = stack.average
         judged = stack.judged
         self._warn(average, training.Y[judged], training.weight[judged])
-        out_of_fold = OutOfFold(training.used[judged], average.out_of_fold, training.given[judged])
+        out_of_fold = training.out_of_fold(judged, average.out_of_fold)
         attributes = {f"{name}_": getattr(average, name) for name in self._described}
         attributes |= {"members_": average.settings, "stack_": stack, "out_of_fold_": out_of_fold}
         return training.encoding | attributes
@@ -318,10 +363,14 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
 class StackClassifier(ClassifierMixin, KernelStack):
     """The methods of a stack that classifies."""
 
-    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        self._finish(
-            self._fit(X, check_labels(y, type(self).__name__), sample_weight, encode_classes)
-        )
+    def _task(self, y: Any, sample_weight: Any, groups: Any) -> Task:
+        labels = check_labels(y, type(self).__name__)
+        weight = check_weight(sample_weight, len(labels))
+        groups = check_groups(groups, len(labels))
+        if groups is not None:
+            is_used = weight > 0.0
+            warn_of_lonely_classes(labels[is_used], groups[is_used])
+        return Task(labels, weight, groups, encode_classes)
 
     def _finish(self, attributes: dict[str, Any]) -> Self:
         held = attributes["out_of_fold_"]
@@ -397,10 +446,10 @@ class StackClassifier(ClassifierMixin, KernelStack):
 class StackRegressor(MultiOutputMixin, RegressorMixin, KernelStack):
     """The methods of a stack that predicts numbers."""
 
-    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        self._finish(
-            self._fit(X, check_targets(y, type(self).__name__), sample_weight, encode_numbers)
-        )
+    def _task(self, y: Any, sample_weight: Any, groups: Any) -> Task:
+        numbers = check_targets(y, type(self).__name__)
+        weight = check_weight(sample_weight, len(numbers))
+        return Task(numbers, weight, check_groups(groups, len(numbers)), encode_numbers)
 
     def _finish(self, attributes: dict[str, Any]) -> Self:
         stack = attributes["stack_"]

@@ -23,8 +23,6 @@ from mercerless.core.estimator import (
     KernelTransformer,
     check_diagonal,
     class_scores,
-    encode_classes,
-    encode_numbers,
     landmark_rows,
     matrix_name,
     recognized,
@@ -32,7 +30,7 @@ from mercerless.core.estimator import (
     used_items,
     used_rows,
 )
-from mercerless.core.folds import OutOfFold
+from mercerless.core.folds import OutOfFold, warn_of_near_copies
 from mercerless.core.memory import check_memory, format_bytes, memory_budget
 from mercerless.core.optional import with_callbacks
 from mercerless.core.threads import blas_threads
@@ -46,7 +44,6 @@ from mercerless.core.validation import (
     check_real,
     check_square,
     check_symmetric,
-    check_targets,
     check_weight,
     relative_asymmetry,
     warn,
@@ -58,6 +55,7 @@ from mercerless.similarity.base import (
     RowProfiles,
     StackClassifier,
     StackRegressor,
+    Task,
     Training,
     row_profiles,
 )
@@ -233,7 +231,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         super()._check_parameters()
 
     def _train_matrix(
-        self, kernel: Kernel, items: Any, weight: NDArray | None, n: int
+        self, kernel: Kernel, items: Any, used: NDArray
     ) -> tuple[NDArray, dict[str, Any]]:
         if isinstance(kernel, Precomputed) and items.shape[0] != items.shape[1]:
             raise ValueError(
@@ -242,25 +240,23 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
                 "landmarks if its columns are comparisons with landmarks only."
             )
         if isinstance(kernel, (PairFunction, MatrixFunction)):
-            kernel = kernel.checked(items[used_rows(weight, n)])
-        return super()._train_matrix(kernel, items, weight, n)
+            kernel = kernel.checked(items[used])
+        return super()._train_matrix(kernel, items, used)
 
-    def _fit(
-        self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable
-    ) -> dict[str, Any]:
-        """All attributes; `encode` gives the targets of the items that carry weight, and attributes of theirs."""
+    def _fit(self, X: Any, task: Task) -> dict[str, Any]:
         self._check_parameters()
         refuse_hits(X, type(self).__name__)
-        weight = check_weight(sample_weight, len(y))
         kernels = named_kernels(self.kernel, X)
         if kernels is None:
-            return self._fit_prepared(self._prepare(X, y, weight, encode))
+            return self._fit_prepared(self._prepare(X, task))
         self._forget_columns()
         with self._progress() as progress:
-            fit_one = partial(self._fit_similarity, y=y, weight=weight, encode=encode)
-            several, attributes, judged = fit_several(self, kernels, X, y, weight, encode, fit_one)
+            fit_one = partial(self._fit_similarity, task=task)
+            several, attributes, judged = fit_several(self, kernels, X, task, fit_one)
             progress.step({"stage": "weights"})
-        attributes["out_of_fold_"] = OutOfFold(judged, several.mixture.out_of_fold, y[judged])
+        attributes["out_of_fold_"] = OutOfFold(
+            judged, several.mixture.out_of_fold, task.y[judged], task.groups_of(judged)
+        )
         mixture = several.mixture
         return attributes | {
             "weights_": mixture.weights,
@@ -271,56 +267,36 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         }
 
     def _fit_similarity(
-        self,
-        options: dict[str, Any],
-        X: Any,
-        block_of: NDArray,
-        y: NDArray,
-        weight: NDArray | None,
-        encode: Callable,
+        self, options: dict[str, Any], X: Any, block_of: NDArray, task: Task
     ) -> tuple[Self, Comparisons, NDArray | None]:
         """A model of one of several similarities, its comparisons, and the landmarks' rows."""
         # parameters as they are: a clone would copy matrices and functions
         model = type(self)(**self.get_params(deep=False) | options)
         model._is_one_of_several = True
         model._block_of = block_of
-        prepared = model._fit_alone(X, y, weight, encode)
+        prepared = model._fit_alone(X, task)
         model._block_of = None
         return model, prepared.comparisons(), prepared.landmarks
 
     @with_callbacks  # closes the progress report, which no file can hold
-    def _fit_alone(
-        self,
-        X: Any,
-        y: NDArray,
-        weight: NDArray | None,
-        encode: Callable,
-        candidates: NDArray | None = None,
-    ) -> PreparedStack:
+    def _fit_alone(self, X: Any, task: Task, candidates: NDArray | None = None) -> PreparedStack:
         """Fit this model for one similarity, and return what it was fitted on."""
-        prepared = self._prepare(X, y, weight, encode, candidates)
+        prepared = self._prepare(X, task, candidates)
         self._finish(self._fit_prepared(prepared))
         return prepared
 
-    def _prepare(
-        self,
-        X: Any,
-        y: NDArray,
-        weight: NDArray | None,
-        encode: Callable,
-        candidates: NDArray | None = None,
-    ) -> PreparedStack:
+    def _prepare(self, X: Any, task: Task, candidates: NDArray | None = None) -> PreparedStack:
         """From a basis of training items to their comparisons, targets and folds."""
-        kernel, items = self._train_items(X, weight, try_pairs=False)
-        check_consistent_length(items, y)
+        kernel, items = self._train_items(X, task.weight, try_pairs=False)
+        check_consistent_length(items, task.y)
         if not self._has_landmarks:
             kernel = recognized(kernel, self.kernel, items)
         landmarks = None
         if self.direction != "both":
-            landmarks = self._wanted_landmarks(kernel, items, len(used_rows(weight, len(y))))
+            landmarks = self._wanted_landmarks(kernel, items, len(task.used))
         if landmarks is not None:
-            return self._with_landmarks(kernel, items, y, weight, landmarks, encode, candidates)
-        return self._with_all_items(kernel, items, y, weight, encode)
+            return self._with_landmarks(kernel, items, task, landmarks, candidates)
+        return self._with_all_items(kernel, items, task)
 
     def _fit_prepared(self, prepared: PreparedStack) -> dict[str, Any]:
         """From comparisons to out-of-fold scores, their average, members on all items, and all attributes."""
@@ -334,12 +310,10 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             attributes["one_way_"] = prepared.one_way.fit(fit, prepared.training.fold_of)
         return attributes
 
-    def _with_all_items(
-        self, kernel: Kernel, items: Any, y: NDArray, weight: NDArray | None, encode: Callable
-    ) -> PreparedStack:
+    def _with_all_items(self, kernel: Kernel, items: Any, task: Task) -> PreparedStack:
         """Comparisons of all items with each other."""
         name = matrix_name(kernel)
-        matrix, attributes = self._train_matrix(kernel, items, weight, len(y))
+        matrix, attributes = self._train_matrix(kernel, items, task.used)
         is_both = self.direction == "both"
         asymmetry = 0.0
         if self._directed:
@@ -353,7 +327,10 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             mean = symmetrize(matrix) if is_directed else check_symmetric(matrix, name)
             kind = check_kind(mean, self.kind, name)
         comparisons = Comparisons.of(square_similarities(mean, kind))
-        training = self._training(comparisons.similarities, y, weight, encode, precomputed=True)
+        training = self._training(comparisons.similarities, task, precomputed=True)
+        if task.groups is None and not self._is_one_of_several:
+            n_classes = len(training.encoding.get("classes_", [0]))
+            warn_of_near_copies(comparisons.distances, self.cv, n_classes)
         attributes |= {
             "kind_": kind,
             "diagonal_": same_value(comparisons.column_diagonal),
@@ -430,20 +407,13 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         return None
 
     def _with_landmarks(
-        self,
-        kernel: Kernel,
-        items: Any,
-        y: NDArray,
-        weight: NDArray | None,
-        wanted: Any,
-        encode: Callable,
-        candidates: NDArray | None,
+        self, kernel: Kernel, items: Any, task: Task, wanted: Any, candidates: NDArray | None
     ) -> PreparedStack:
         """Comparisons of all items with landmarks."""
         random = check_random_state(self.random_state)
-        training = self._training(items, y, weight, encode, precomputed=False)
+        training = self._training(items, task, precomputed=False)
         used = training.used
-        items = items if len(used) == len(y) else items[used]
+        items = items if len(used) == len(items) else items[used]
         if isinstance(wanted, np.ndarray):
             wanted = _used_positions(wanted, used)
         if isinstance(kernel, Precomputed):
@@ -610,7 +580,12 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         )
 
     def sparsify(
-        self, landmarks: int, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        landmarks: int,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Any:
         """A model that compares new items with few of the training items only, those that matter.
 
@@ -621,7 +596,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         ----------
         landmarks : int
             How many items to keep.
-        X, y, sample_weight : array-like
+        X, y, sample_weight, groups : array-like
             What this model was fitted on, matched by name as in `fit`.
 
         Returns
@@ -636,14 +611,9 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             )
         if self.direction == "both":
             raise ValueError("sparsify is for direction='symmetric' or 'mean', not 'both'.")
-        classify = is_classifier(self)
         y = align_by_name(X, y)
         sample_weight = align_by_name(X, sample_weight)
-        y = (
-            check_labels(y, type(self).__name__)
-            if classify
-            else check_targets(y, type(self).__name__)
-        )
+        task = self._task(y, sample_weight, align_by_name(X, groups))
         model = clone(self).set_params(
             landmarks=as_landmarks(Landmarks(landmarks, "pursuit"), METHODS)
         )
@@ -652,8 +622,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             candidates = important_items(
                 self.stack_, min(4 * landmarks, len(self.stack_.members.diagonal))
             )
-        encode = encode_classes if classify else encode_numbers
-        model._fit_alone(X, y, check_weight(sample_weight, len(y)), encode, candidates)
+        model._fit_alone(X, task, candidates)
         return model
 
     def __sklearn_tags__(self):

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from mercerless.core.averaging import Mixture, mix
-from mercerless.core.estimator import is_precomputed, used_rows, used_weights
-from mercerless.core.folds import Split, blind_folds, fold_numbers, splits_of
+from mercerless.core.estimator import is_precomputed, used_weights
+from mercerless.core.folds import Split, blind_folds, fold_numbers, splits_of, warn_of_near_copies
 from mercerless.core.validation import (
     align_matrix,
     check_random_state,
@@ -18,6 +18,7 @@ from mercerless.core.validation import (
     warn_if_useless,
 )
 from mercerless.lowrank import Landmarks, as_landmarks
+from mercerless.similarity.base import Task
 from mercerless.similarity.comparisons import among, check_positions, find_rows
 from mercerless.similarity.families import Comparisons, median_square
 from mercerless.similarity.landmarks import LandmarkItems, LandmarkRows, RowReader
@@ -143,9 +144,7 @@ def fit_several(
     estimator: Any,
     kernels: dict[str, Any],
     X: Any,
-    y: NDArray,
-    weight: NDArray | None,
-    encode: Callable,
+    task: Task,
     fit_one: Callable[[dict[str, Any], Any, NDArray], tuple[Any, Comparisons, NDArray | None]],
 ) -> tuple[Several, dict[str, Any], NDArray]:
     """Fit a stack for each similarity, one for their sum, and the weights over these, on the same folds.
@@ -158,7 +157,7 @@ def fit_several(
     for name, kernel in kernels.items():
         if is_precomputed(kernel):
             given[name] = align_matrix(given[name], may_cut=estimator.landmarks is None)
-    _check_sizes(given, len(y))
+    _check_sizes(given, len(task.y))
     if estimator.direction == "both":
         raise ValueError("direction='both' takes one similarity; fit one model for each.")
     if estimator.direction == "mean" and any(map(is_precomputed, kernels.values())):
@@ -167,9 +166,9 @@ def fit_several(
             "direction='mean'."
         )
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
-    used = used_rows(weight, len(y))
+    used = task.used
     classify = is_classifier(estimator)
-    fold_of, block_of, folds = _same_folds(estimator, kernels, given, y, used, seed)
+    fold_of, block_of, folds = _same_folds(estimator, kernels, given, task, seed)
     landmarks = _same_landmarks(estimator, kernels, given, used, seed)
     options = {"cv": folds, "random_state": seed, "landmarks": landmarks}
     special = {
@@ -181,9 +180,12 @@ def fit_several(
         for name in kernels
     }
     squares = np.sum([one.squares for one in fitted.values()], axis=0)
-    weight = used_weights(weight, used)
-    Y, encoding = encode(y[used], weight)
+    weight = used_weights(task.weight, used)
+    Y, encoding = task.encode(task.y[used], weight)
     rows = next(iter(fitted.values())).rows
+    if rows is None and task.groups is None:
+        n_classes = len(encoding.get("classes_", [0]))
+        warn_of_near_copies(np.sqrt(squares), estimator.cv, n_classes)
     total = _fit_sum(squares, rows, Y, weight, fold_of, block_of, classify, seed)
     models = {name: one.model for name, one in fitted.items()}
     judged = total.judged
@@ -226,25 +228,34 @@ def _mix(
 
 
 def _same_folds(
-    estimator: Any,
-    kernels: dict[str, Any],
-    given: dict[str, Any],
-    y: NDArray,
-    used: NDArray,
-    seed: int,
+    estimator: Any, kernels: dict[str, Any], given: dict[str, Any], task: Task, seed: int
 ) -> tuple[NDArray, NDArray, list[tuple[NDArray, NDArray]]]:
     """Fold and block of every item that carries weight, from the first similarity, and the splits of all items."""
     first = next(iter(kernels))
     matrix = is_precomputed(kernels[first])
     classify = is_classifier(estimator)
     items = np.asarray(given[first]) if matrix else given[first]
+    used = task.used
     fold_of = fold_numbers(
-        estimator.cv, items, y, classify=classify, precomputed=matrix, used=used, random_state=seed
+        estimator.cv,
+        items,
+        task.y,
+        classify=classify,
+        groups=task.groups,
+        precomputed=matrix,
+        used=used,
+        random_state=seed,
     )
     block_of = blind_folds(
-        estimator.cv, fold_of, items, classify=classify, precomputed=matrix, used=used
+        estimator.cv,
+        fold_of,
+        items,
+        classify=classify,
+        groups=task.groups,
+        precomputed=matrix,
+        used=used,
     )
-    inner = np.full(len(y), -1)
+    inner = np.full(len(task.y), -1)
     inner[used] = fold_of
     numbers = np.unique(fold_of)
     splits = [
