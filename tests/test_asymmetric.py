@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conftest import frozen
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles.lab import asymmetric_ridge_loo
+from oracles.lab import ask_ls, asymmetric_ridge_loo, coupled_ridge_loo
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
@@ -19,7 +19,7 @@ from mercerless.asymmetric.selection import (
     choose_asymmetric_ridge,
     leave_one_out_error,
 )
-from mercerless.asymmetric.solver import asymmetric_ridge, largest_singular_value
+from mercerless.asymmetric.solver import asymmetric_ridge, coupled_ridge, largest_singular_value
 from mercerless.kernels.local import LocalGaussian
 
 
@@ -113,6 +113,96 @@ def test_intercept_takes_up_a_shift_of_the_target_at_any_scale_of_the_matrix(sca
     assert_allclose(solution.left.sum(axis=0), 0.0, atol=1e-9 * np.abs(solution.left).sum())
     fitted = scale * K @ solution.left + solution.intercept_left
     assert_allclose(Y - fitted, 0.1 * scale * solution.left, atol=1e-9)
+
+
+# ---------------------------------------------------------------- coupled: AsK-LS
+
+
+@pytest.mark.parametrize("gamma", [0.1, 3.0, 100.0])
+def test_coupled_classifier_is_ask_ls(gamma):
+    """The machine of He et al. (2023), by its own linear system with labels in the matrix."""
+    K, kernel, X, Y = problem(seed=3)
+    y = np.where(Y[:, 0] > 0, 1.0, -1.0)
+    b1, b2, alpha, beta = ask_ls(K, y, gamma)
+    model = AsymmetricRidge(
+        "precomputed", coupled=True, alpha=1 / gamma, side="mean", kind="similarity"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UselessModelWarning)
+        model.fit(K, y)
+    size = np.abs(beta).max()
+    left, right = np.split(model.dual_coef_[0], 2)
+    assert_allclose(2 * left, beta * y, atol=1e-8 * size)
+    assert_allclose(2 * right, alpha * y, atol=1e-8 * size)
+    assert_allclose(2 * model.intercept_, b1 + b2, atol=1e-8 * size)
+    T = np.random.default_rng(9).normal(size=(7, 3))
+    out = kernel(T, X)
+    back = np.random.default_rng(1).normal(size=(7, 40))
+    f1 = out @ (beta * y) + b1
+    f2 = back @ (alpha * y) + b2
+    assert_allclose(model.predict(out, reverse=back), (f1 + f2) / 2, atol=1e-7 * size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UselessModelWarning)
+        classifier = AsymmetricRidgeClassifier(**model.get_params()).fit(K, y)
+    assert_allclose(classifier.dual_coef_, model.dual_coef_, atol=1e-10 * size)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_coupled_system_and_its_leave_one_out(intercept):
+    K, _, _, Y = problem(25, outputs=2)
+    solution = coupled_ridge(K, Y, 0.3, fit_intercept=intercept)
+    assert_allclose(
+        K @ solution.left + 0.3 * solution.right + solution.intercept_left, Y, atol=1e-9
+    )
+    assert_allclose(
+        K.T @ solution.right + 0.3 * solution.left + solution.intercept_right, Y, atol=1e-9
+    )
+    left, right = coupled_ridge_loo(K, Y, 0.3, intercept)
+    assert_allclose(Y - solution.loo_left, left, rtol=1e-6, atol=1e-8)
+    assert_allclose(Y - solution.loo_right, right, rtol=1e-6, atol=1e-8)
+    assert solution.residual < 1e-10
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_coupled_weights_equal_repeated_rows(intercept):
+    K, _, _, Y = problem(12)
+    rows = np.repeat(np.arange(12), [1, 2, 3] * 4)
+    once = coupled_ridge(K, Y, 0.2, np.array([1.0, 2.0, 3.0] * 4), intercept)
+    repeated = coupled_ridge(K[np.ix_(rows, rows)], Y[rows], 0.2, None, intercept)
+    for side in ("left", "right"):
+        summed = np.stack([getattr(repeated, side)[rows == i].sum(axis=0) for i in range(12)])
+        assert_allclose(getattr(once, side), summed, rtol=1e-7, atol=1e-9)
+
+
+def test_coupled_regressors_of_a_symmetric_matrix_are_kernel_ridge():
+    X, y = problem()[2], problem()[3]
+    K = np.exp(-0.5 * cdist(X, X, "sqeuclidean"))
+    coupled = coupled_ridge(K, y, 0.3)
+    apart = asymmetric_ridge(K, y, 0.3)
+    assert_allclose(coupled.left, apart.left, rtol=1e-7)
+    assert_allclose(coupled.right, apart.left, rtol=1e-7)
+    assert_allclose(coupled.loo_left, apart.loo_left, rtol=1e-6)
+
+
+def test_coupled_system_is_singular_at_a_singular_value():
+    K = np.array([[1.0, 2.0], [3.0, -2.0]])
+    alpha = np.linalg.svd(K)[1][1]
+    with pytest.raises(np.linalg.LinAlgError, match="coupled system is singular"):
+        coupled_ridge(K, np.ones((2, 1)), alpha)
+    # a grid passes over it
+    choice = choose_asymmetric_ridge(K, np.ones((2, 1)), [alpha, 1.0], ("left",), coupled=True)
+    assert choice.solution.alpha == 1.0
+
+
+def test_reasons_of_a_coupled_model_add_up():
+    K, _, _, Y = problem(30)
+    model = AsymmetricRidge("precomputed", coupled=True, kind="similarity", side="mean", alpha=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UselessModelWarning)
+        model.fit(K, Y[:, 0])
+    back = K[:, :5].T
+    reasons = model.explain(K[:5], reverse=back, train=K)
+    assert_allclose(reasons.score, model.predict(K[:5], reverse=back), rtol=1e-6)
 
 
 def test_one_row_predicts_its_target():

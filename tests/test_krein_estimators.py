@@ -371,6 +371,25 @@ def test_gradient_tuning_does_not_depend_on_the_units_of_the_targets():
     assert first.score(X, y) > 0.5
 
 
+@pytest.mark.parametrize("regularizer", ["components", "strong"])
+def test_mu_solves_the_stationary_constraints_of_the_papers(regularizer):
+    """Oglic and Gaertner (5) and Liu et al. (4.3), with the factors n that the first leave out."""
+    X, y = data(20)
+    K = KERNEL(X)
+    model = KreinRidge("precomputed", **FIXED, regularizer=regularizer, fit_intercept=False)
+    model.set_params(constraint=Sphere(0.8)).fit(K, y)
+    s, V = np.linalg.eigh(K)
+    minus = FIXED["alpha_negative" if regularizer == "components" else "alpha_positive"]
+    signed = np.where(s > 0, FIXED["alpha_positive"], -minus)
+    a = V @ ((V.T @ y) / 20 / (signed - model.mu_ * s))
+    assert_allclose(K @ model.dual_coef_[0], K @ a, rtol=1e-8)
+    assert_allclose(model.multiplier_, 1 + 20 * model.mu_, rtol=1e-12)
+    free = KreinRidge("precomputed", **FIXED, fit_intercept=False).fit(K, y)
+    assert_allclose(free.mu_, -1 / 20)
+    two = KreinRidge("precomputed", **FIXED, constraint=Sphere(0.8)).fit(K, np.c_[y, -y])
+    assert two.mu_.shape == (2,)
+
+
 def test_gradient_tuning_of_a_precomputed_kernel_tunes_the_penalties():
     X, y = data(50)
     K = TL1(3.0)(X)
@@ -749,6 +768,7 @@ def test_indefinite_regularizer_warns_and_is_global_on_the_sphere():
 def test_asymmetric_matrix_is_refused_with_its_size(estimator):
     K = np.eye(10)
     K[0, 1] = 0.5
+    K[2, 1] = 0.1
     with pytest.raises(ValueError, match=r"not symmetric.*0\.5.*symmetrize"):
         estimator("precomputed").fit(K, np.arange(10) % 2)
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVC
 
-from mercerless import config_context
+from mercerless import KreinRidge, config_context
 from mercerless.kernels import TL1, DeltaGauss, Gaussian
 from mercerless.spectra import (
     DissimilarityKernel,
@@ -57,7 +57,7 @@ class TestDecompose:
         decompose(indefinite)
         assert_array_equal(before, indefinite)
         with pytest.raises(ValueError, match="not symmetric"):
-            decompose([[1.0, 2.0], [0.0, 1.0]])
+            decompose([[1.0, 2.0], [0.5, 1.0]])
         with pytest.raises(MemoryError, match="60 items needs"), config_context(memory_limit=1000):
             decompose(indefinite)
 
@@ -166,6 +166,27 @@ class TestSpectrumTransformer:
         same = index[:, None] == index
         assert model.shift_ > 0
         assert_allclose(model.transform(K) - K, model.shift_ * same / same.sum(axis=1), atol=1e-12)
+
+    def test_truncation_leaves_large_eigenvalues_of_both_signs(self, indefinite):
+        """The regularization of Ong et al. (2004), and its machine: least squares in what is left."""
+        s, V = np.linalg.eigh(indefinite)
+        keep = np.abs(s) > 0.2 * np.abs(s).max()
+        assert np.any(s[keep] < 0) and np.any(s[keep] > 0) and not np.all(keep)
+        model = SpectrumTransformer("truncate", rtol=0.2).fit(indefinite)
+        out = model.transform(indefinite)
+        assert_allclose(out, (V[:, keep] * s[keep]) @ V[:, keep].T, atol=1e-10)
+        assert_allclose(model.transform(indefinite[3:5]), out[3:5], atol=1e-10)
+        assert_allclose(
+            SpectrumTransformer("truncate").fit_transform(indefinite), indefinite, atol=1e-10
+        )
+        y = np.arange(len(indefinite), dtype=float)
+        machine = KreinRidge("precomputed", alpha_positive=0, alpha_negative=0, fit_intercept=False)
+        machine.fit(out, y)
+        inverse = np.linalg.pinv(indefinite, rcond=0.2, hermitian=True)
+        assert_allclose(machine.predict(out), indefinite @ inverse @ y, rtol=1e-8, atol=1e-8)
+        assert_allclose(machine.dual_coef_[0], inverse @ y, rtol=1e-8, atol=1e-8)
+        with pytest.raises(ValueError, match="rtol"):
+            SpectrumTransformer("truncate", rtol=-0.1).fit(indefinite)
 
     @pytest.mark.parametrize("mode", MODES)
     def test_duplicates(self, indefinite, mode):
@@ -278,7 +299,7 @@ class TestSpectrumTransformer:
         with pytest.raises(ValueError, match="mode="):
             SpectrumTransformer("cut").fit(indefinite)
         with pytest.raises(ValueError, match="not symmetric"):
-            SpectrumTransformer().fit([[1.0, 2.0], [0.0, 1.0]])
+            SpectrumTransformer().fit([[1.0, 2.0], [0.5, 1.0]])
         with pytest.raises(ValueError, match="square"):
             SpectrumTransformer().fit(np.ones((2, 3)))
         with pytest.raises(ValueError, match="60 features"):

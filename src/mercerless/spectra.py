@@ -594,7 +594,7 @@ class _PairwiseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
 
 
 class SpectrumTransformer(_PairwiseTransformer):
-    """Make an indefinite similarity matrix positive semi-definite by changing its eigenvalues.
+    """Change the eigenvalues of an indefinite similarity matrix, in most modes to make it positive semi-definite.
 
     With the training matrix ``K = V diag(s) V^T``, a row k of similarities to the training items becomes
     ``k V diag(t(s) / s) V^T``. On training rows this is ``V diag(t(s)) V^T``, so training and new items are treated
@@ -602,12 +602,14 @@ class SpectrumTransformer(_PairwiseTransformer):
 
     Parameters
     ----------
-    mode : {"clip", "flip", "square", "shift"}, default="clip"
+    mode : {"clip", "flip", "square", "shift", "truncate"}, default="clip"
         ``t(s)``: ``"clip"`` sets negative eigenvalues to 0; ``"flip"`` takes absolute values; ``"square"`` takes
         squares (similarities of similarities); ``"shift"`` adds the size of the most negative eigenvalue, which only
-        changes an item's similarity to itself.
+        changes an item's similarity to itself; ``"truncate"`` sets those to 0 that are small in size, of either sign
+        (Ong et al., 2004), and leaves the matrix indefinite.
     rtol : float, default=1e-12
-        Eigenvalues below this fraction of the largest in size are taken for zero.
+        Eigenvalues below this fraction of the largest in size are taken for zero. For ``"truncate"`` it is the
+        threshold; there the default removes rounding only.
 
     Attributes
     ----------
@@ -631,8 +633,15 @@ class SpectrumTransformer(_PairwiseTransformer):
     indefiniteness : Whether there is anything to repair.
     mercerless.KreinRidge : Learns with the negative eigenvalues instead.
 
+    References
+    ----------
+    C. S. Ong, X. Mary, S. Canu and A. J. Smola, "Learning with non-positive kernels", ICML 2004.
+
     Notes
     -----
+    Ong's machine is least squares with the truncated matrix and no penalty:
+    ``KreinRidge("precomputed", alpha_positive=0, alpha_negative=0, fit_intercept=False)`` on the result.
+
     ``"shift"`` must know whether a new row is a training item. An item is recognized by its similarities: a row equal
     to training row i is that item, and equal training rows are one item, over which the shift is spread evenly. The
     result is positive semi-definite all the same, because differences of equal rows lie in the kernel's null space.
@@ -652,7 +661,8 @@ class SpectrumTransformer(_PairwiseTransformer):
         self.rtol = rtol
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        check_option("mode", self.mode, ("clip", "flip", "square", "shift"))
+        check_option("mode", self.mode, ("clip", "flip", "square", "shift", "truncate"))
+        check_number("rtol", self.rtol, zero=True)
         K = self._check_train(X)
         spectrum = self._decompose(K)
         s = spectrum.values
@@ -697,10 +707,15 @@ class SpectrumTransformer(_PairwiseTransformer):
 
 
 def repaired_values(s: NDArray, mode: str) -> NDArray:
-    """Eigenvalues after a repair, ``t(s)`` of `SpectrumTransformer`; "raw" leaves them as they are."""
+    """Eigenvalues after a repair, ``t(s)`` of `SpectrumTransformer`.
+
+    "raw" and "truncate" leave them as they are: what is truncated is not among `s` any more.
+    """
+    if mode in ("raw", "truncate"):
+        return s
     if mode == "shift":
         return s - min(0.0, s.min(initial=0.0))
-    return {"raw": s, "clip": np.maximum(s, 0.0), "flip": np.abs(s), "square": s**2}[mode]
+    return {"clip": np.maximum(s, 0.0), "flip": np.abs(s), "square": s**2}[mode]
 
 
 def _row_rounding(K: NDArray) -> float:

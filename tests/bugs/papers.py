@@ -3,6 +3,7 @@
 from bugs import Bug
 
 THEORY, KREIN_E = "test_theory.py", "test_krein_estimators.py"
+SPECTRA, ASYM = "test_spectra.py", "test_asymmetric.py"
 
 BUGS = [
     Bug(
@@ -46,5 +47,35 @@ BUGS = [
         "negative = _growth_exponent(sizes, -smallest.mean(axis=1), noise)",
         "negative = _growth_exponent(sizes, np.abs(smallest).mean(axis=1), noise * 0)",
         f"{THEORY} -k growth",
+    ),
+    Bug(
+        "papers-truncation-clips",
+        'if mode in ("raw", "truncate"):',
+        'if mode == "truncate":\n        return np.maximum(s, 0.0)\n    if mode == "raw":',
+        f"{SPECTRA} -k truncation",
+    ),
+    Bug(
+        "papers-mu-without-n",
+        '"mu_": _shaped(spectral.multiplier / system.n, shape),',
+        '"mu_": _shaped(spectral.multiplier, shape),',
+        f"{KREIN_E} -k mu_solves",
+    ),
+    Bug(
+        "papers-coupled-transpose",
+        "A[n : 2 * n, n : 2 * n] = K.T",
+        "A[n : 2 * n, n : 2 * n] = K",
+        f"{ASYM} -k ask_ls",
+    ),
+    Bug(
+        "papers-coupled-sums",
+        "A[2 * n, n : 2 * n] = border  # the coefficients",
+        "A[2 * n, n : 2 * n] = 2 * border\n        A[2 * n, 0] = border  # the coefficients",
+        f"{ASYM} -k ask_ls",
+    ),
+    Bug(
+        "papers-coupled-left-out",
+        "loo_left = (d[:, None] * left - b[:, None] * right) / determinant[:, None]",
+        "loo_left = left / a[:, None]",
+        f"{ASYM} -k coupled_system",
     ),
 ]

@@ -69,3 +69,49 @@ def asymmetric_ridge_loo(K, Y, alpha, intercept=False):
             shift = coef.sum(axis=0) / flat.sum() if intercept else np.zeros(Y.shape[1])
             predictions[side, i] = M[i, keep] @ (coef - np.outer(flat, shift)) + shift
     return predictions
+
+
+def ask_ls(K, y, gamma):
+    """The dual system of AsK-LS (He et al., 2023) for labels y of +-1: b1, b2, alpha and beta.
+
+    ``f1(x) = k(x, X) (beta y) + b1`` and ``f2(x) = k(X, x)^T (alpha y) + b2``.
+    """
+    n = len(K)
+    H = K * np.outer(y, y)
+    zero = np.zeros(n)
+    A = np.block(
+        [
+            [np.zeros((1, 2)), y[None], zero[None]],
+            [np.zeros((1, 2)), zero[None], y[None]],
+            [y[:, None], zero[:, None], np.eye(n) / gamma, H],
+            [zero[:, None], y[:, None], H.T, np.eye(n) / gamma],
+        ]
+    )
+    solution = np.linalg.solve(A, np.r_[0, 0, np.ones(2 * n)])
+    return solution[0], solution[1], solution[2 : 2 + n], solution[2 + n :]
+
+
+def coupled_ridge_loo(K, Y, alpha, intercept=False):
+    """Leave-one-out predictions of both coupled regressors by solving every reduced system by least squares."""
+    n = len(K)
+    predictions = np.zeros((2, *Y.shape))
+    for i in range(n):
+        keep = np.delete(np.arange(n), i)
+        M, m = K[np.ix_(keep, keep)], n - 1
+        one, none = np.ones((m, 1)), np.zeros((m, 1))
+        A = np.block(
+            [
+                [M, alpha * np.eye(m), one, none],
+                [alpha * np.eye(m), M.T, none, one],
+                [none.T, one.T, np.zeros((1, 2))],
+                [one.T, none.T, np.zeros((1, 2))],
+            ]
+        )
+        b = np.vstack([Y[keep], Y[keep], np.zeros((2, Y.shape[1]))])
+        if not intercept:
+            A, b = A[: 2 * m, : 2 * m], b[: 2 * m]
+        z = np.linalg.solve(A, b)
+        shifts = z[2 * m :] if intercept else np.zeros((2, Y.shape[1]))
+        predictions[0, i] = K[i, keep] @ z[:m] + shifts[0]
+        predictions[1, i] = K[keep, i] @ z[m : 2 * m] + shifts[1]
+    return predictions

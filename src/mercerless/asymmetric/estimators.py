@@ -18,7 +18,7 @@ from mercerless.asymmetric.selection import (
     choose_asymmetric_ridge,
     decay_of,
 )
-from mercerless.asymmetric.solver import asymmetric_ridge, largest_singular_value
+from mercerless.asymmetric.solver import asymmetric_ridge, coupled_ridge, largest_singular_value
 from mercerless.core.basis import Basis
 from mercerless.core.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.core.conformal import ConformalMixin
@@ -53,12 +53,14 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         kind: str = "auto",
         alpha: float | None = None,
         side: str = "auto",
+        coupled: bool = False,
         fit_intercept: bool = True,
     ) -> None:
         self.kernel = kernel
         self.kind = kind
         self.alpha = alpha
         self.side = side
+        self.coupled = coupled
         self.fit_intercept = fit_intercept
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -103,8 +105,9 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         """The items that carry weight, their affinities, the kind of the matrix and the decay of dissimilarities."""
         basis = self._train_basis(X, weight)
         n = basis.n_train
+        bytes_per_pair = LIMITS.coupled_bytes_per_pair if self.coupled else LIMITS.bytes_per_pair
         remedy = "use fewer rows or KreinRidge"
-        check_memory(LIMITS.bytes_per_pair * n**2, f"Ridge regression on {n} items", remedy=remedy)
+        check_memory(bytes_per_pair * n**2, f"Ridge regression on {n} items", remedy=remedy)
         K = check_square(basis.matrix(), basis.matrix_name)
         kind = check_kind(K, self.kind, basis.matrix_name)
         decay = decay_of(K, kind)
@@ -119,7 +122,9 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         if self.side == "auto":
             sides = ("left", "right", "weighted")
         try:
-            choice = choose_asymmetric_ridge(K, Y, alphas, sides, weight, self.fit_intercept)
+            choice = choose_asymmetric_ridge(
+                K, Y, alphas, sides, weight, self.fit_intercept, self.coupled
+            )
         except np.linalg.LinAlgError as error:
             raise ValueError(str(error)) from None
         certificate = choice.solution.residual
@@ -190,7 +195,8 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             left, right = self.side_weights_
         K = affinities(self._train_again(train), self.decay_)
         one_target_each = np.eye(len(Y))
-        solution = asymmetric_ridge(K, one_target_each, alpha, weight, self.fit_intercept)
+        solve = coupled_ridge if self.coupled else asymmetric_ridge
+        solution = solve(K, one_target_each, alpha, weight, self.fit_intercept)
         calibration = self._calibration_for(reverse) if is_classifier(self) else None
         for to_items, from_items in self._directions(X, reverse):
             terms = []
@@ -257,6 +263,9 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centered matrix.
     side : {"auto", "left", "right", "mean"}, default="auto"
         f1, f2 or their mean; "auto" takes f1, f2 or a weighted mean, whichever has the least leave-one-out error.
+    coupled : bool, default=False
+        Whether the residuals of one regressor are the coefficients of the other, ``K a + alpha b + c = y`` and
+        ``K^T b + alpha a + d = y``: AsK-LS of He et al. (2023) with ``alpha = 1 / gamma``. Eight times as expensive.
     fit_intercept : bool, default=True
         Whether there is an intercept; it is not penalized.
 
@@ -303,6 +312,8 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     ----------
     F. He, M. He, L. Shi, X. Huang, J. A. K. Suykens, "Learning Analysis of Kernel Ridgeless Regression with Asymmetric
     Kernel Learning", 2024, section 2.1.
+    M. He, F. He, L. Shi, X. Huang, J. A. K. Suykens, "Learning with Asymmetric Kernels: Least Squares and Feature
+    Interpretation", IEEE PAMI 45(8), 2023.
 
     Examples
     --------
@@ -353,8 +364,8 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
 
     Parameters
     ----------
-    kernel, kind, alpha, side, fit_intercept : object
-        As for `AsymmetricRidge`.
+    kernel, kind, alpha, side, coupled, fit_intercept : object
+        As for `AsymmetricRidge`. With ``coupled=True`` two classes give the machine AsK-LS.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
 
@@ -381,6 +392,8 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
     ----------
     F. He, M. He, L. Shi, X. Huang, J. A. K. Suykens, "Learning Analysis of Kernel Ridgeless Regression with Asymmetric
     Kernel Learning", 2024, section 2.1.
+    M. He, F. He, L. Shi, X. Huang, J. A. K. Suykens, "Learning with Asymmetric Kernels: Least Squares and Feature
+    Interpretation", IEEE PAMI 45(8), 2023.
 
     Examples
     --------
@@ -399,10 +412,13 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         kind: str = "auto",
         alpha: float | None = None,
         side: str = "auto",
+        coupled: bool = False,
         fit_intercept: bool = True,
         class_weight: dict | str | None = None,
     ) -> None:
-        super().__init__(kernel, kind=kind, alpha=alpha, side=side, fit_intercept=fit_intercept)
+        super().__init__(
+            kernel, kind=kind, alpha=alpha, side=side, coupled=coupled, fit_intercept=fit_intercept
+        )
         self.class_weight = class_weight
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:

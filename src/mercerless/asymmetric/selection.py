@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.asymmetric.solver import AsymmetricRidgeSolution, asymmetric_ridge
+from mercerless.asymmetric.solver import AsymmetricRidgeSolution, asymmetric_ridge, coupled_ridge
 from mercerless.core.averaging import TWO_SIDES, average
 
 
@@ -31,6 +31,7 @@ class AsymmetricLimits:
     """When a fit warns or raises."""
 
     bytes_per_pair: float = 50.0  # memory at the peak, per pair of items
+    coupled_bytes_per_pair: float = 160.0  # the same for coupled systems
     largest_residual: float = 1e-6  # certificates above it are warned of
     tie: float = (
         1e-9  # errors that differ by less, relatively, are equal: the order decides, not rounding
@@ -105,18 +106,20 @@ def choose_asymmetric_ridge(
     sides: Sequence[str],
     weight: NDArray | None = None,
     fit_intercept: bool = False,
+    coupled: bool = False,
 ) -> AsymmetricChoice:
     """The ridge and the side with the smallest exact leave-one-out error; singular ridges are passed over.
 
     Besides the sides of `AsymmetricGrid` there is ``"weighted"``, the best weights of both. Ties go to the first side.
     """
+    solve = coupled_ridge if coupled else asymmetric_ridge
     best: tuple[float, AsymmetricRidgeSolution, str, NDArray] | None = None
     one_way: tuple[float, AsymmetricRidgeSolution] | None = None
     errors = {}
     failure = None
     for alpha in alphas:
         try:
-            solution = asymmetric_ridge(K, Y, alpha, weight, fit_intercept)
+            solution = solve(K, Y, alpha, weight, fit_intercept)
         except np.linalg.LinAlgError as error:
             failure = error
             continue

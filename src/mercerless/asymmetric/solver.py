@@ -1,4 +1,4 @@
-"""Ridge regression with a kernel matrix that need not be symmetric."""
+"""Ridge regression with a kernel matrix that need not be symmetric: two systems apart, or coupled (AsK-LS)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -71,6 +71,85 @@ def asymmetric_ridge(
     return AsymmetricRidgeSolution(
         left[:n], right[:n], intercepts[0], intercepts[1], loo[0], loo[1], float(alpha), residual
     )
+
+
+def coupled_ridge(
+    K: NDArray, Y: NDArray, alpha: float, weight: NDArray | None = None, fit_intercept: bool = False
+) -> AsymmetricRidgeSolution:
+    """Solve ``K left + alpha D right + b1 = Y`` and ``K^T right + alpha D left + b2 = Y``, ``D = diag(1 / weight)``.
+
+    AsK-LS, the least-squares machine of He et al. (2023), for targets Y of any kind; for Y of +-1 the coefficients are
+    their beta y and alpha y, and alpha is 1 / gamma. They are a stationary point of
+    ``<w, v> + (|e|^2 + |r|^2) / (2 alpha)`` (squares weighted) with the residuals e of ``f1 = <phi, w> + b1`` and r of
+    ``f2 = <psi, v> + b2``, ``k = <phi, psi>``. The residuals of one side are the other side's coefficients:
+    ``Y - f1 = alpha D right`` and ``Y - f2 = alpha D left``. For symmetric K both sides are kernel ridge regression, as
+    those of `asymmetric_ridge`.
+
+    One LU factorization of twice the size, so about eight times the cost of `asymmetric_ridge`. Raises LinAlgError if
+    alpha is a singular value of K (without weights and intercept), where the system is singular.
+
+    Notes
+    -----
+    Leave-one-out removes two rows and two columns: the pair of residuals of item i is
+    ``inv((A^-1)_ii) (left_i, right_i)`` with the 2 x 2 block of the inverse. It is infinite if that block is singular.
+    """
+    n = len(K)
+    n_borders = 2 if fit_intercept else 0
+    ridge = np.diag(alpha / weights_or_ones(weight, n))
+    border = max(float(np.abs(K).max()), float(np.abs(ridge).max())) or 1.0
+    # variables: left, right, b1 / border, b2 / border; equations: f1 on all rows, f2 on all rows, two sums
+    A = np.zeros((2 * n + n_borders, 2 * n + n_borders))
+    A[:n, :n] = K
+    A[:n, n : 2 * n] = ridge
+    A[n : 2 * n, :n] = ridge
+    A[n : 2 * n, n : 2 * n] = K.T
+    if fit_intercept:
+        A[:n, 2 * n] = border
+        A[n : 2 * n, 2 * n + 1] = border
+        A[2 * n, n : 2 * n] = border  # the coefficients of the other side sum to zero
+        A[2 * n + 1, :n] = border
+    right_side = np.zeros((len(A), Y.shape[1]))
+    right_side[:n] = Y
+    right_side[n : 2 * n] = Y
+    factor = factorize(
+        A,
+        f"The coupled system is singular to working precision for alpha={alpha:g}; use another "
+        "alpha, or None to choose one.",
+    )
+    solution = lu_solve(factor, right_side, check_finite=False)
+    inverse = lu_solve(factor, np.eye(len(A)), check_finite=False)
+    left = solution[:n]
+    right = solution[n : 2 * n]
+    loo_left, loo_right = _pairs_left_out(inverse, left, right)
+    norm = float(np.linalg.norm(right_side))
+    residual = 0.0
+    if norm > 0:
+        residual = float(np.linalg.norm(A @ solution - right_side)) / norm
+    intercepts = np.zeros((2, Y.shape[1]))
+    if fit_intercept:
+        intercepts = border * solution[2 * n :]
+    return AsymmetricRidgeSolution(
+        left, right, intercepts[0], intercepts[1], loo_left, loo_right, float(alpha), residual
+    )
+
+
+def _pairs_left_out(inverse: NDArray, left: NDArray, right: NDArray) -> tuple[NDArray, NDArray]:
+    """Leave-one-out residuals of both sides from the 2 x 2 blocks of the inverse of the coupled system."""
+    n = len(left)
+    items = np.arange(n)
+    a = inverse[items, items]
+    b = inverse[items, n + items]
+    c = inverse[n + items, items]
+    d = inverse[n + items, n + items]
+    determinant = a * d - b * c
+    size = np.maximum(np.abs(a * d), np.abs(b * c))
+    lost = np.abs(determinant) <= 2 * n * np.finfo(float).eps * size.max()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loo_left = (d[:, None] * left - b[:, None] * right) / determinant[:, None]
+        loo_right = (a[:, None] * right - c[:, None] * left) / determinant[:, None]
+    loo_left[lost] = np.inf
+    loo_right[lost] = np.inf
+    return loo_left, loo_right
 
 
 def two_sided_path(

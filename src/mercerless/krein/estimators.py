@@ -541,6 +541,7 @@ def _spectral_attributes(
         "spectral_target_": system.target.reshape(-1, *shape),
         "total_weight_": system.n,
         "multiplier_": _shaped(1.0 + spectral.multiplier, shape),
+        "mu_": _shaped(spectral.multiplier / system.n, shape),
         "n_iter_": max(1, spectral.n_iter),
         "certificate_": max(solution.constraint_error, solution.stationarity),
         "is_minimum_": bool(np.all(spectral.is_minimum)),
@@ -599,6 +600,9 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         The penalties and the radius that were used; the radius is None without a constraint.
     multiplier_ : float or ndarray of shape (n_outputs,)
         Lagrange multiplier of the constraint; 0 if it does not bind, negative if it shrinks f.
+    mu_ : float or ndarray of shape (n_outputs,)
+        The same as the papers count it: ``(multiplier_ - 1) / n``, the root of the secular equation, which is -1/n if
+        the constraint does not bind.
     certificate_ : float
         Largest relative error of the constraint and of stationarity.
     is_minimum_ : bool
@@ -774,7 +778,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
     classes_ : ndarray of shape (n_classes,)
     dual_coef_, dual_coef_positive_, dual_coef_negative_, intercept_ : ndarray
         As for `KreinRidge`; one output for two classes, else one per class.
-    alpha_positive_, alpha_negative_, radius_, multiplier_, certificate_, is_minimum_ : float
+    alpha_positive_, alpha_negative_, radius_, multiplier_, mu_, certificate_, is_minimum_ : float
         As for `KreinRidge`.
     eigenvalues_, spectral_target_, total_weight_, kernel_, X_fit_, landmarks_, best_index_ : object
         As for `KreinRidge`.
