@@ -678,7 +678,7 @@ def test_what_takes_too_long_is_stopped_and_named(monkeypatch):
 def test_a_short_budget_means_fewer_repeats(monkeypatch):
     short, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 1.0}, 15.0)
     long, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 1.0}, 1000.0)
-    assert 1 <= n_repeats(short) < n_repeats(long) == schedule.MAX_REPEATS
+    assert 1 <= n_repeats(short) < n_repeats(long) == schedule.SHARES.most_repeats
 
 
 def test_exact_repeats_ignore_the_budget(monkeypatch):
@@ -725,7 +725,7 @@ def interrupt_after(n):
 def test_interrupting_keeps_what_is_finished_and_resuming_gives_the_same_result(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(scoring, "PARTS", ())
+    monkeypatch.setattr(scoring, "SIZES", replace(scoring.SIZES, parts=()))
     arguments = dict(X=SHAPES.D, y=SHAPES.target, learners=CHEAP, repeats=1)
     part = compare(**arguments, progress=interrupt_after(8))
     assert part.interrupted and len(part.splits) == 2 and part.negative is None
@@ -929,7 +929,7 @@ def test_one_slow_machine_of_a_group_does_not_drop_the_others(monkeypatch):
 
 def test_a_dear_learner_is_tried_on_a_small_part_first(monkeypatch):
     """Not size by size: the pilot foretells what is affordable."""
-    monkeypatch.setattr(scoring, "SMALLEST", 8)
+    monkeypatch.setattr(scoring, "SIZES", replace(scoring.SIZES, smallest=8))
     seconds = {"dummy": 0.01, "neighbors": 1.0, "stack": 8.0}
     run, _ = fake_run(monkeypatch, seconds, 100.0, curves=False)
     parts = [

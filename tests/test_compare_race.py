@@ -377,6 +377,10 @@ def test_scores_and_times_in_words():
     assert [duration(t) for t in (0.0123, 35, 119, 120, 5400, 7200)] == [
         "12.3 ms", "35 s", "119 s", "2 min", "90 min", "2 h",
     ]  # fmt: skip
+    # no exponents where rounding adds a digit
+    assert [duration(t) for t in (0.9994, 0.9996, 3600 * 999.7, 3600 * 4321)] == [
+        "999 ms", "1 s", "1000 h", "4321 h",
+    ]  # fmt: skip
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """The vote of the three best: honest scores, the same predictions as the estimator to copy, recommended by its rule."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,7 @@ THREE = ["dummy", "linear", "neighbors", "ridge-gaussian"]
 def found(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCIKIT_LEARN_DATA", str(tmp_path_factory.mktemp("cache")))
-        patch.setattr(scoring, "PARTS", ())
+        patch.setattr(scoring, "SIZES", replace(scoring.SIZES, parts=()))
         how = {"repeats": 2, "learners": THREE}
         return {
             "classes": compare(X[:60], CLASSES[:60], X_test=X[60:], y_test=CLASSES[60:], **how),

@@ -18,7 +18,7 @@ import pytest
 from mercerless.comparison import scoring
 from mercerless.comparison.drawing import encode_png, spectrum_svg
 from mercerless.comparison.learners import LEARNERS
-from mercerless.comparison.report import FAMILIES, _axis, render
+from mercerless.comparison.report import _axis, family_words, render
 from mercerless.comparison.result import compare
 from mercerless.comparison.words import format_score
 from mercerless.datasets import load_digit_shapes
@@ -38,8 +38,7 @@ def reports(tmp_path_factory):
     X = rng.normal(size=(60, 2))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCIKIT_LEARN_DATA", str(tmp_path_factory.mktemp("cache")))
-        patch.setattr(scoring, "PARTS", (0.5,))
-        patch.setattr(scoring, "SMALLEST", 20)
+        patch.setattr(scoring, "SIZES", replace(scoring.SIZES, parts=(0.5,), smallest=20))
         matrix = compare(
             shapes.D, labels, learners=["dummy", "neighbors", "stack"], repeats=1, name=HOSTILE
         )
@@ -308,4 +307,4 @@ def test_labels_of_the_spectrum_have_room():
 
 def test_a_raw_matrix_is_not_called_repaired(reports):
     raw = next(learner for learner in LEARNERS if learner.name == "svm-raw")
-    assert FAMILIES[raw.family] == "matrix as it is"
+    assert family_words(raw.family) == "matrix as it is"

@@ -33,8 +33,6 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
         )
         if name in words:
             module = import_module(f"mercerless.commands.{name}")
-            command.description = module.DESCRIPTION
-            command.epilog = module.EXAMPLES
             command.set_defaults(run=module.run)
             module.add_arguments(command)
     return parser

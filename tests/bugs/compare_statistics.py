@@ -45,8 +45,8 @@ BUGS = [
     ),
     Bug(
         "race-own-interval-normal",
-        "half_width = stats.t.ppf(0.5 + _LEVEL / 2, df)",
-        "half_width = stats.norm.ppf(0.5 + _LEVEL / 2)",
+        "half_width = stats.t.ppf(0.5 + level / 2, df)",
+        "half_width = stats.norm.ppf(0.5 + level / 2)",
         STATISTICS + "definition",
     ),
     Bug(
@@ -57,7 +57,7 @@ BUGS = [
     ),
     Bug("race-negative-threshold", "if abs(z) <= 2:", "if abs(z) <= 1:", RACE + "two_standard"),
     # new ones
-    Bug("race-mutual", "_MUTUAL = 2.0", "_MUTUAL = 1.25", STATISTICS + "'definition or agree'"),
+    Bug("race-mutual", "mutual: float = 2.0", "mutual: float = 1.25", STATISTICS + "'definition or agree'"),
     Bug(
         "race-own-averaged",
         "np.fill_diagonal(of_items, _variances_of_one_repeat(splits))",
@@ -78,8 +78,8 @@ BUGS = [
     ),
     Bug(
         "race-bounds-added",
-        "np.maximum(_MUTUAL * of_items, (1.0 + ratio) * of_items + of_training)",
-        "np.minimum(_MUTUAL * of_items, (1.0 + ratio) * of_items + of_training)",
+        "np.maximum(mutual * of_items, (1.0 + ratio) * of_items + of_training)",
+        "np.minimum(mutual * of_items, (1.0 + ratio) * of_items + of_training)",
         STATISTICS + "definition",
     ),
     Bug(

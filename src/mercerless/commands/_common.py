@@ -183,13 +183,16 @@ def run_comparison(args: argparse.Namespace, problem: Problem) -> Comparison:
         learners = None
         if args.learners is not None:
             learners = [name.strip() for name in args.learners.split(",")]
+        n_jobs = args.jobs
+        if args.dask is not None:
+            n_jobs = -1
         options = Options(
             metric=args.metric,
             learners=learners,
             budget=None if args.budget == "none" else args.budget,
             repeats=args.repeats,
             curves=not args.no_curves,
-            n_jobs=args.jobs if args.dask is None else -1,
+            n_jobs=n_jobs,
             random_state=args.seed,
             resume=args.resume,
             progress=progress,

@@ -8,12 +8,14 @@ from mercerless.commands import _common
 from mercerless.comparison.result import Comparison
 from mercerless.core.optional import import_optional
 
-DESCRIPTION = """\
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description, examples and arguments."""
+    parser.description = """\
 Find out what works on your data. Every applicable learner of mercerless, and the baselines a skeptic would ask
 for, are scored on the same splits, each with a search of its own. A report in one HTML file says what to use,
 what is not distinguishable from it, and whether the negative part of a similarity matrix is information or noise."""
-
-EXAMPLES = """\
+    parser.epilog = """\
 examples:
   mercerless compare                                   the built-in digit shapes, within two minutes
   mercerless compare scores.csv --labels classes.txt   a square matrix of similarities or distances
@@ -25,10 +27,6 @@ examples:
 
 exit codes: 0 done, 2 something is wrong with the input or the Dask cluster, 130 interrupted (the report of what was
 finished is written)"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
     _common.add_data_arguments(parser, optional=True)
     _common.add_run_arguments(parser)
     parser.add_argument(
@@ -43,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, compare, report."""
     output = _common.check_output(args.output, ".html")
-    saved = None if args.save is None else _common.check_output(args.save, ".json")
+    saved = None
+    if args.save is not None:
+        saved = _common.check_output(args.save, ".json")
     import_optional("matplotlib", "cli", "The report")
     problem = _common.read(args)
     comparison = _common.run_comparison(args, problem)
@@ -70,7 +70,9 @@ def command(args: argparse.Namespace, comparison: Comparison) -> str:
     """Return the command that repeats the comparison exactly, all guesses and the number of repeats spelled out."""
     words = _data_words(args)
     if args.data is not None:
-        kind = comparison.problem.kind if comparison.problem.items is None else args.kind
+        kind = args.kind
+        if comparison.problem.items is None:
+            kind = comparison.problem.kind
         if kind is not None:
             words += ["--kind", kind]
         words += ["--task", comparison.problem.task]

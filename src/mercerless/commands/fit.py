@@ -21,21 +21,19 @@ from mercerless.comparison.problem import Problem
 from mercerless.comparison.scoring import inner_folds, keep_groups
 from mercerless.comparison.words import check_metric
 
-DESCRIPTION = """\
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description, examples and arguments."""
+    parser.description = """\
 Fit one learner on all of the data and save it for 'mercerless predict'. Without --learner, a comparison within the
 budget chooses it. The file is written with skops, not pickle: loading it runs no code that it brings along."""
-
-EXAMPLES = """\
+    parser.epilog = """\
 examples:
   mercerless fit scores.csv --labels classes.txt                    the learner that a comparison recommends
   mercerless fit table.csv --labels price --learner table -o table.skops
   mercerless predict model.skops new-rows.csv                       then predict
 
 exit codes: 0 done, 2 something is wrong with the input, 130 interrupted (nothing is written)"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
     _common.add_data_arguments(parser)
     _common.add_run_arguments(parser)
     parser.add_argument(
@@ -103,18 +101,23 @@ def describe(problem: Problem, learner: Learner) -> dict[str, Any]:
     similarity = problem.similarity
     if callable(similarity):
         similarity = f"{similarity.__module__}:{similarity.__name__}"
+    smallest = 0.0
+    largest = 0.0
+    if problem.is_matrix:
+        smallest = float(problem.X.min())
+        largest = float(problem.X.max())
     return {
         "format": 2,
         "learner": learner.name,
         "takes": learner.takes,
         "kind": problem.kind,
         "task": problem.task,
-        "largest": float(problem.X.max()) if problem.is_matrix else 0.0,
-        "smallest": float(problem.X.min()) if problem.is_matrix else 0.0,
+        "largest": largest,
+        "smallest": smallest,
         "n_columns": int(problem.X.shape[1]),
         "prepared": problem.preprocessor is not None,
         "roles": problem.roles,
-        "ids": None if problem.ids is None else list(problem.ids),
-        "items": None if problem.items is None else list(problem.items),
+        "ids": problem.ids,  # tuples become lists in JSON
+        "items": problem.items,
         "similarity": similarity,
     }

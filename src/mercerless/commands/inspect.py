@@ -31,18 +31,6 @@ from mercerless.spectra import (
     symmetrize,
 )
 
-DESCRIPTION = """\
-Say what a similarity or distance matrix is (symmetric? indefinite? of what rank?), name the estimator to
-try next, and draw its spectrum and its entries into one picture."""
-
-EXAMPLES = """\
-examples:
-  mercerless inspect                             the built-in digit shapes
-  mercerless inspect scores.csv                  a square matrix of similarities
-  mercerless inspect D.npy --labels classes.txt  distances, drawn class by class
-  mercerless inspect data.npz --array K_train    one of several arrays
-  mercerless inspect D.npy --output page.html    a page with a map of the items"""
-
 
 class Matrix(NamedTuple):
     """A square matrix, what it is called, its labels (or None) and what its entries are."""
@@ -54,7 +42,17 @@ class Matrix(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the description, examples and arguments."""
+    parser.description = """\
+Say what a similarity or distance matrix is (symmetric? indefinite? of what rank?), name the estimator to
+try next, and draw its spectrum and its entries into one picture."""
+    parser.epilog = """\
+examples:
+  mercerless inspect                             the built-in digit shapes
+  mercerless inspect scores.csv                  a square matrix of similarities
+  mercerless inspect D.npy --labels classes.txt  distances, drawn class by class
+  mercerless inspect data.npz --array K_train    one of several arrays
+  mercerless inspect D.npy --output page.html    a page with a map of the items"""
     parser.add_argument(
         "file", nargs="?", help="a square matrix or a triangle, in any format; - is standard input"
     )

@@ -24,32 +24,6 @@ from mercerless.core.files import write_text
 from mercerless.core.validation import check_real
 from mercerless.spectra import symmetrize
 
-DESCRIPTION = """\
-Predict for new items with a model from 'mercerless fit'. A model of a similarity or distance matrix takes one row per
-new item with its similarities or distances to the training items, found by their names or else in their order; one of
-a table takes a table with the same columns in any order; one of strings takes strings, one per line, in FASTA, or in
-the column of the same name. The names of the items are written beside the predictions."""
-
-EXAMPLES = """\
-examples:
-  mercerless predict model.skops new-rows.npy
-  mercerless predict model.skops new-table.csv --probabilities --output predictions.csv
-  mercerless predict model.skops new-table.csv --coverage 0.9 --reasons 3
-  mercerless predict model.skops new-rows.csv --reasons 3 --train scores.csv
-
-exit codes: 0 done, 2 something is wrong with the input"""
-
-#: What `mercerless.commands.fit.describe` writes and this command reads.
-FIELDS: dict[str, Any] = {
-    "kind": str,
-    "takes": str,
-    "learner": str,
-    "n_columns": int,
-    "prepared": bool,
-}
-FIELDS |= {"smallest": float, "largest": float, "similarity": str | None}
-FIELDS |= {"ids": list | None, "items": list | None, "roles": dict | None}
-
 
 class FileChoice(NamedTuple):
     """What of a file is read: one of its arrays, its format, one of its sheets; None infers it."""
@@ -60,7 +34,20 @@ class FileChoice(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add the description, examples and arguments."""
+    parser.description = """\
+Predict for new items with a model from 'mercerless fit'. A model of a similarity or distance matrix takes one row per
+new item with its similarities or distances to the training items, found by their names or else in their order; one of
+a table takes a table with the same columns in any order; one of strings takes strings, one per line, in FASTA, or in
+the column of the same name. The names of the items are written beside the predictions."""
+    parser.epilog = """\
+examples:
+  mercerless predict model.skops new-rows.npy
+  mercerless predict model.skops new-table.csv --probabilities --output predictions.csv
+  mercerless predict model.skops new-table.csv --coverage 0.9 --reasons 3
+  mercerless predict model.skops new-rows.csv --reasons 3 --train scores.csv
+
+exit codes: 0 done, 2 something is wrong with the input"""
     parser.add_argument("model", metavar="MODEL", help="a .skops file from 'mercerless fit'")
     parser.add_argument("data", metavar="DATA", help="the new items")
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file")
@@ -236,7 +223,20 @@ def load_model(path: str) -> tuple[Any, dict[str, Any]]:
 
 def is_sound(description: dict[str, Any]) -> bool:
     """Tell whether a description has every field, of its type, and none that contradicts another."""
-    if not all(isinstance(description[key], kind) for key, kind in FIELDS.items()):
+    fields: dict[str, Any] = {  # that `mercerless.commands.fit.describe` writes
+        "kind": str,
+        "takes": str,
+        "learner": str,
+        "n_columns": int,
+        "prepared": bool,
+        "smallest": float,
+        "largest": float,
+        "similarity": str | None,
+        "ids": list | None,
+        "items": list | None,
+        "roles": dict | None,
+    }
+    if not all(isinstance(description[key], kind) for key, kind in fields.items()):
         return False
     roles, ids, items = (description[key] for key in ("roles", "ids", "items"))
     texts = [*(roles or {}).values(), *(ids or ()), *(items or ())]
@@ -375,8 +375,7 @@ def table_rows(table: CellTable, description: dict) -> Any:
     if gone is not None:
         names = ", ".join(map(str, table.frame.columns))
         raise ValueError(f"{table.what} has no column {gone!r}; it has {names}.")
-    if table.ragged:
-        raise ValueError(f"{table.ragged}; {matrices.UNEVEN}")
+    matrices.check_even(table)
     columns = {}
     for name, role in roles.items():
         if role == "number":

@@ -4,6 +4,7 @@ import os
 import re
 import zipfile
 import zlib
+from enum import IntEnum
 from pathlib import Path
 from struct import unpack_from
 from typing import Any, BinaryIO
@@ -11,28 +12,15 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.comparison.files import LESS, existing_file, open_file
-from mercerless.core.memory import check_memory
+from mercerless.comparison.files import check_size, existing_file, open_file
+from mercerless.comparison.limits import NAMES
 
-#: Names under which a file of several arrays is searched for its matrix and its labels, first match wins.
-MATRIX_NAMES = (
-    "K",
-    "D",
-    "S",
-    "similarity",
-    "similarities",
-    "distance",
-    "distances",
-    "kernel",
-    "gram",
-    "matrix",
-    "X",
-)
-LABEL_NAMES = ("y", "labels", "label", "target", "targets", "classes", "class")
-# types of the elements of a MATLAB file
-_MAT_NUMBERS = (*range(1, 8), 9, 12, 13, 16, 17, 18)
-_MAT_MATRIX = 14
-_MAT_COMPRESSED = 15
+
+class MatElement(IntEnum):
+    """Types of the elements of a MATLAB file that hold others."""
+
+    MATRIX = 14
+    COMPRESSED = 15
 
 
 def read_arrays(path: str | os.PathLike) -> dict[str, NDArray]:
@@ -47,7 +35,7 @@ def load_arrays(file: BinaryIO, form: str, path: Path) -> dict[str, NDArray]:
     """Read the arrays of an open file by name; a .npy file or a sparse matrix has one, named "matrix"."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    what = f"Reading {str(path)!r}"
+    what = repr(str(path))
     try:
         if form == "npy":
             return {"matrix": _read_npy(file, size, what)}
@@ -79,7 +67,7 @@ def _read_npy(file: Any, size: int, what: str) -> NDArray:
         n_bytes *= length
     if n_bytes > size:
         raise ValueError
-    check_memory(n_bytes, what, remedy=LESS)
+    check_size(n_bytes, what)
     file.seek(0)
     return np.lib.format.read_array(file, allow_pickle=False)
 
@@ -88,7 +76,7 @@ def _read_npz(file: BinaryIO, what: str) -> dict[str, NDArray]:
     arrays = {}
     with zipfile.ZipFile(file) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-        check_memory(sum(m.file_size for m in members), what, remedy=LESS)
+        check_size(sum(m.file_size for m in members), what)
         for member in members:
             with archive.open(member) as content:
                 arrays[member.filename.removesuffix(".npy")] = _read_npy(
@@ -101,7 +89,7 @@ def _read_mat(file: BinaryIO, size: int, what: str) -> dict[str, NDArray]:
     from scipy.io import loadmat, whosmat
 
     n_cells = sum(int(np.prod([float(n) for n in shape])) for _, shape, _ in whosmat(file))
-    check_memory(8 * n_cells, what, remedy=LESS)
+    check_size(8 * n_cells, what)
     if n_cells > 2000 * size:  # more than any compression explains
         raise ValueError
     file.seek(0)
@@ -117,7 +105,7 @@ def _read_mat(file: BinaryIO, size: int, what: str) -> dict[str, NDArray]:
         if isinstance(value, np.ndarray) and not name.startswith("__"):
             arrays[name] = value.ravel() if 1 in value.shape and value.size > 1 else value
         elif hasattr(value, "toarray"):
-            check_memory(8.0 * value.shape[0] * value.shape[1], what, remedy=LESS)
+            check_size(8.0 * value.shape[0] * value.shape[1], what)
             columns = (
                 value.tocsc()
             )  # old versions of SciPy give coordinates, which have no format to check
@@ -135,28 +123,29 @@ def _check_mat(content: bytes, most: int) -> None:
     while at + 8 <= len(content):
         kind, length = unpack_from(order + "II", content, at)
         at += 8
-        if kind == _MAT_COMPRESSED:
+        if kind == MatElement.COMPRESSED:
             inner = zlib.decompressobj().decompress(content[at : at + length], most)
             kind, inside = unpack_from(order + "II", inner)
             _check_mat_elements(inner, 8, min(8 + inside, len(inner)), order)
         else:
             _check_mat_elements(content, at, at + length, order)
-        if kind != _MAT_MATRIX or at + length > len(content):
+        if kind != MatElement.MATRIX or at + length > len(content):
             raise ValueError
         at += length
 
 
 def _check_mat_elements(content: bytes, at: int, end: int, order: str) -> None:
     """The elements of one array, and of the arrays in it."""
+    numbers = (*range(1, 8), 9, 12, 13, 16, 17, 18)
     while at < end:
         kind, length = unpack_from(order + "II", content, at)
         if kind >> 16:  # a small one, its values in the tag
             kind, length, size = kind & 0xFFFF, kind >> 16, 0
         else:
             size = -(-length // 8) * 8
-        if length > (end - at if size else 4) or kind not in (*_MAT_NUMBERS, _MAT_MATRIX):
+        if length > (end - at if size else 4) or kind not in (*numbers, MatElement.MATRIX):
             raise ValueError
-        if kind == _MAT_MATRIX:
+        if kind == MatElement.MATRIX:
             _check_mat_elements(content, at + 8, at + 8 + length, order)
         at += 8 + size
 
@@ -171,7 +160,7 @@ def _dense(arrays: dict[str, NDArray], path: Path) -> dict[str, NDArray]:
         form = arrays["format"].item()
         shape = tuple(int(n) for n in arrays["shape"])
         form = form.decode() if isinstance(form, bytes) else form
-        check_memory(8.0 * shape[0] * shape[1], f"Reading {str(path)!r}", remedy=LESS)
+        check_size(8.0 * shape[0] * shape[1], repr(str(path)))
         if form == "coo":
             matrix = sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape)
         else:
@@ -210,7 +199,7 @@ def find_matrix(
     matrices = [
         key for key, value in arrays.items() if value.ndim == 2 and split_name(key)[1] != "test"
     ]
-    for usual in MATRIX_NAMES:
+    for usual in NAMES.matrices:
         for key in matrices:
             if split_name(key)[0] == usual.lower():
                 return key
@@ -229,7 +218,7 @@ def find_matrix(
 def find_labels(arrays: dict[str, NDArray], side: str | None = None) -> str | None:
     """Return the name of the vector of labels among `arrays`, for one side of a split, or None."""
     sides = ("", "train") if side is None else (side,)
-    for usual in LABEL_NAMES:
+    for usual in NAMES.labels:
         for key, value in arrays.items():
             base, side_of = split_name(key)
             is_vector = value.ndim == 1 or (value.ndim == 2 and 1 in value.shape)

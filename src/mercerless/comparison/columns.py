@@ -12,35 +12,12 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from mercerless.comparison.limits import LIMITS, NAMES
 from mercerless.core.optional import import_optional
 from mercerless.core.validation import is_number_type
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
-
-#: The most 0/1 columns that a column of words becomes; rarer words share one.
-MAX_CATEGORIES = 30
-#: Columns of these names, in which every row is different, number the rows.
-NUMBERING = ("", "id", "ids", "index", "unnamed: 0")
-#: Dates other than ISO's, each alone or before a time.
-DATE_FORMATS: tuple[str, ...] = (
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d-%m-%Y",
-    "%m-%d-%Y",
-    "%d.%m.%Y",
-    "%Y/%m/%d",
-    "%Y.%m.%d",
-    "%d/%m/%y",
-    "%m/%d/%y",
-    "%d %b %Y",
-    "%d-%b-%Y",
-    "%b %d, %Y",
-    "%b %d %Y",
-    "%d %B %Y",
-    "%B %d, %Y",
-    "%B %d %Y",
-)
 
 
 class PreparedTable(NamedTuple):
@@ -91,7 +68,25 @@ def date_role(texts: "Series") -> tuple[str, str]:
         return "date", ""
     if not texts.str.contains(r"\d[/. ,-]").all():
         return "", ""
-    forms = [day + time for day in DATE_FORMATS for time in ("", " %H:%M", " %H:%M:%S")]
+    days = (
+        "%d/%m/%Y",
+        "%m/%d/%Y",
+        "%d-%m-%Y",
+        "%m-%d-%Y",
+        "%d.%m.%Y",
+        "%Y/%m/%d",
+        "%Y.%m.%d",
+        "%d/%m/%y",
+        "%m/%d/%y",
+        "%d %b %Y",
+        "%d-%b-%Y",
+        "%b %d, %Y",
+        "%b %d %Y",
+        "%d %B %Y",
+        "%B %d, %Y",
+        "%B %d %Y",
+    )
+    forms = [day + time for day in days for time in ("", " %H:%M", " %H:%M:%S")]
     read = {
         form: as_dates(texts, form)
         for form in forms
@@ -140,7 +135,7 @@ def _role(name: str, column: "Series") -> tuple[str, str]:
     if distinct == 1 and len(present) == len(column):
         value = shorten(str(present.iloc[0]), 40, placeholder=" ...")  # on one line
         return "", f"it is {value} in every row"
-    if name.lower() in NUMBERING and distinct == len(column):
+    if name.lower() in NAMES.numbering and distinct == len(column):
         return "", "it numbers or names the rows"
     if is_number_type(column.dtype):
         return "number", ""
@@ -149,7 +144,9 @@ def _role(name: str, column: "Series") -> tuple[str, str]:
     role, reason = date_role(present.astype(str))
     if role or reason:
         return role, reason
-    if distinct > len(column) / 2 and (distinct > MAX_CATEGORIES or distinct == len(present) > 10):
+    if distinct > len(column) / 2 and (
+        distinct > LIMITS.categories or distinct == len(present) > 10
+    ):
         reason = f"it is text ({distinct} different in {len(column)} rows)"
         return "", f"{reason}, which --kind strings would compare"
     if (present.astype(str) == "None").any():
@@ -177,7 +174,7 @@ def make_preprocessor(roles: Mapping[str, str]) -> ColumnTransformer:
     """Return what turns the columns into numbers, to be fitted on training rows only."""
     numbers = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     words = OneHotEncoder(
-        handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False
+        handle_unknown="infrequent_if_exist", max_categories=LIMITS.categories, sparse_output=False
     )
     dates = make_pipeline(
         DateFeatures(), SimpleImputer(strategy="median", keep_empty_features=True)

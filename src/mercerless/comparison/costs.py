@@ -9,9 +9,6 @@ from mercerless.comparison.learners import FOR_MANY, Learner, Terms
 from mercerless.comparison.records import Level, Record
 from mercerless.comparison.scoring import N_FOLDS
 
-#: Seconds of fits that the load of the machine counts for beside what was measured.
-FIRST_GUESS = 0.3
-
 
 class Costs:
     """Expected seconds of one split, for every learner and level.
@@ -96,10 +93,13 @@ class Costs:
             seconds *= self._n_fits(learner, level.part)
         return seconds
 
-    def _speed(self) -> float:
-        """How much longer than guessed the fits take here: by the load, then by what was run, the longer fits most."""
-        guessed = FIRST_GUESS
-        measured = FIRST_GUESS * self.slowdown
+    def _speed(self, prior_seconds: float = 0.3) -> float:
+        """How much longer than guessed the fits take here: by the load, then by what was run, the longer fits most.
+
+        The load counts as much as ``prior_seconds`` of fits.
+        """
+        guessed = prior_seconds
+        measured = prior_seconds * self.slowdown
         for guess, seconds in self.guessed.values():
             guessed += guess
             measured += seconds

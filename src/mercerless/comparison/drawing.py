@@ -11,14 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mercerless.comparison.page import Html
 
-#: Anchors of a palette of even lightness steps, dark blue over green to light yellow.
-PALETTE = np.array(
-    [[33, 20, 66], [44, 62, 118], [38, 108, 131], [51, 153, 125], [126, 194, 96], [247, 232, 105]]
-)
-#: Dashes of the best learners' curves, which are then told apart without color.
-DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 2 1 2")
-
-
 #: What stands where there is no number.
 NO_NUMBER = "\N{EN DASH}"
 
@@ -144,10 +136,13 @@ def shades_svg(shades: NDArray, edges: Sequence[int], label: str) -> Html:
 
 def encode_png(pixels: NDArray) -> bytes:
     """Encode numbers from 0 to 255 as a PNG with a palette from dark to light."""
-    positions = np.linspace(0, len(PALETTE) - 1, 256)
-    palette = np.column_stack(
-        [np.interp(positions, np.arange(len(PALETTE)), channel) for channel in PALETTE.T]
-    )
+    # even steps of lightness, dark blue over green to light yellow
+    anchors = [(33, 20, 66), (44, 62, 118), (38, 108, 131), (51, 153, 125), (126, 194, 96)]
+    anchors.append((247, 232, 105))
+    places = np.arange(len(anchors))
+    positions = np.linspace(0, len(anchors) - 1, 256)
+    channels = np.transpose(anchors)
+    palette = np.column_stack([np.interp(positions, places, channel) for channel in channels])
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return (
@@ -244,7 +239,8 @@ def widened(values: NDArray) -> tuple[float, float]:
 
 def look(rank: int, width: float) -> str:
     """How the curve of a learner among the best is drawn."""
-    dash = f' stroke-dasharray="{DASHES[rank]}"' if DASHES[rank] else ""
+    dashes = ("", "7 3", "2 3", "9 3 2 3", "5 2 1 2")  # told apart without color
+    dash = f' stroke-dasharray="{dashes[rank]}"' if dashes[rank] else ""
     return f'stroke="var(--c{rank})" stroke-width="{width}"{dash}'
 
 

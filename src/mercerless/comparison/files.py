@@ -37,39 +37,6 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "blast": (".m8", ".b6", ".blast6"),
     "graphml": (".graphml",),
 }
-ENDINGS = {ending: form for form, endings in FORMATS.items() for ending in endings}
-ARRAY_FORMATS = ("npy", "npz", "mat")
-FRAME_FORMATS = ("parquet", "feather")
-
-#: The first bytes of formats that are read.
-MARKS = {
-    b"\x93NUMPY": "npy",
-    b"PAR1": "parquet",
-    b"ARROW1": "feather",
-    b"FEA1": "feather",
-    b"MATLAB 5": "mat",
-}
-#: The first bytes of formats that are not read: what the file seems to be, and what to do.
-UNREADABLE_MARKS = {
-    b"%PDF": ("a PDF", "save its table as .csv"),
-    b"\xd0\xcf\x11\xe0": ("an old Excel or Word file", "save it as .xlsx or .csv"),
-    b"MATLAB 7.3": ("a MATLAB 7.3 file", "save it with -v7"),
-    b"\x89HDF": ("an HDF5 file", "save the matrix as .npy or the table as .parquet"),
-    b"SQLite format 3": ("an SQLite database", "export the table as .csv"),
-    b"RDX": ("an R workspace", "write the data with write.csv in R"),
-    b"X\n\0": ("R's saveRDS", "write the data with write.csv in R"),
-    b"\x89PNG": ("a picture", "give the data instead"),
-    b"\xff\xd8\xff": ("a picture", "give the data instead"),
-    b"7z\xbc\xaf": ("a 7z archive", "unpack it first"),
-    b"Rar!": ("a RAR archive", "unpack it first"),
-    b"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it first, or use gzip"),
-}
-PICKLE_MARKS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-COMPRESSIONS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ": lzma.open, b"BZh": bz2.open}
-COMPRESSED_ENDINGS = (".gz", ".xz", ".bz2", ".zip")
-
-#: What to do about a file that is too large.
-LESS = "use a part of the rows"
 
 
 def name_of(path: Path) -> str:
@@ -77,10 +44,35 @@ def name_of(path: Path) -> str:
     return "the standard input" if str(path) == "-" else repr(str(path))
 
 
+def holds_arrays(form: str | None) -> bool:
+    """Whether files of a format hold arrays."""
+    return form in ("npy", "npz", "mat")
+
+
+def holds_frame(form: str | None) -> bool:
+    """Whether files of a format hold a data frame."""
+    return form in ("parquet", "feather")
+
+
+def format_of_ending(ending: str, otherwise: str = "") -> str:
+    """Return the format that an ending hints at."""
+    return next((form for form, endings in FORMATS.items() if ending in endings), otherwise)
+
+
+def is_compressed(ending: str) -> bool:
+    """Whether an ending is that of a compression."""
+    return ending in (".gz", ".xz", ".bz2", ".zip")
+
+
+def check_size(n_bytes: float, name: str) -> None:
+    """Raise if the content of a file of this name does not fit into memory."""
+    check_memory(n_bytes, f"Reading {name}", remedy="use a part of the rows")
+
+
 def ending_of(path: Path) -> str:
     """Return the ending of a file's name, without that of a compression."""
     endings = [ending.lower() for ending in path.suffixes]
-    if endings and endings[-1] in COMPRESSED_ENDINGS:
+    if endings and is_compressed(endings[-1]):
         endings.pop()
     return endings[-1] if endings else ""
 
@@ -107,10 +99,25 @@ def existing_file(path: str | os.PathLike) -> Path:
 
 def check_readable(head: bytes, path: Path) -> None:
     """Raise if a file's first bytes are those of a format that is not read."""
-    for mark, (kind, remedy) in UNREADABLE_MARKS.items():
+    unreadable = {
+        b"%PDF": ("a PDF", "save its table as .csv"),
+        b"\xd0\xcf\x11\xe0": ("an old Excel or Word file", "save it as .xlsx or .csv"),
+        b"MATLAB 7.3": ("a MATLAB 7.3 file", "save it with -v7"),
+        b"\x89HDF": ("an HDF5 file", "save the matrix as .npy or the table as .parquet"),
+        b"SQLite format 3": ("an SQLite database", "export the table as .csv"),
+        b"RDX": ("an R workspace", "write the data with write.csv in R"),
+        b"X\n\0": ("R's saveRDS", "write the data with write.csv in R"),
+        b"\x89PNG": ("a picture", "give the data instead"),
+        b"\xff\xd8\xff": ("a picture", "give the data instead"),
+        b"7z\xbc\xaf": ("a 7z archive", "unpack it first"),
+        b"Rar!": ("a RAR archive", "unpack it first"),
+        b"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it first, or use gzip"),
+    }
+    for mark, (kind, remedy) in unreadable.items():
         if head.startswith(mark):
             raise ValueError(f"{name_of(path)} seems to be {kind}; {remedy}.")
-    if head.startswith(PICKLE_MARKS) and ENDINGS.get(ending_of(path)) not in ARRAY_FORMATS:
+    is_pickle = head.startswith((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"))
+    if is_pickle and not holds_arrays(format_of_ending(ending_of(path))):
         raise ValueError(
             f"{name_of(path)} seems to be a pickle: it holds pickled Python objects, which are "
             "never loaded; save arrays as .npy and tables as .parquet."
@@ -145,7 +152,7 @@ def _open(path: Path) -> BinaryIO:
         content = sys.stdin.buffer.read(memory_budget() + 1)
     else:
         content = path.read_bytes()
-    check_memory(len(content), f"Reading {name_of(path)}", remedy=LESS)
+    check_size(len(content), name_of(path))
     if not content:
         raise ValueError(f"{name_of(path).capitalize()} is empty.")
     return io.BytesIO(content)
@@ -155,9 +162,14 @@ def _uncompressed(file: BinaryIO, path: Path) -> BinaryIO:
     """Return the content of a compressed file, or the file itself."""
     head = file.read(8)
     file.seek(0)
-    opener = next((opener for mark, opener in COMPRESSIONS.items() if head.startswith(mark)), None)
+    compressions: dict[bytes, Any] = {
+        b"\x1f\x8b": gzip.open,
+        b"\xfd7zXZ": lzma.open,
+        b"BZh": bz2.open,
+    }
+    opener = next((opener for mark, opener in compressions.items() if head.startswith(mark)), None)
     is_archive = head.startswith(b"PK") and _zip_format(file, path) == ""
-    is_named_so = path.suffix.lower() in COMPRESSED_ENDINGS
+    is_named_so = is_compressed(path.suffix.lower())
     if opener is None and not is_archive and not is_named_so:
         return file
     try:
@@ -177,7 +189,7 @@ def _uncompressed(file: BinaryIO, path: Path) -> BinaryIO:
         zlib.error,
     ):
         raise ValueError(f"{name_of(path)} is damaged: it cannot be decompressed.") from None
-    check_memory(len(content), f"Reading {name_of(path)}", remedy=LESS)
+    check_size(len(content), name_of(path))
     if not content:
         raise ValueError(f"{name_of(path)} is empty.")
     check_readable(content[: LIMITS.head_bytes], path)
@@ -204,7 +216,7 @@ def _zip_format(file: BinaryIO, path: Path) -> str:
         with zipfile.ZipFile(file) as archive:
             names = _members(archive)
     except Exception:  # a damaged archive can fail anywhere
-        return ENDINGS.get(ending_of(path), "")
+        return format_of_ending(ending_of(path))
     finally:
         file.seek(0)
     folders = {name.partition("/")[0] for name in names}
@@ -217,7 +229,7 @@ def _zip_format(file: BinaryIO, path: Path) -> str:
             f"{name_of(path)} seems to be an OpenDocument file; save it as .xlsx or .csv."
         )
     if any(name.endswith(".npy") for name in names) or path.suffix.lower() in (".npz", ".xlsx"):
-        return ENDINGS.get(path.suffix.lower(), "npz")
+        return format_of_ending(path.suffix.lower(), "npz")
     if len(names) > 1:
         raise ValueError(
             f"{name_of(path)} holds {len(names)} files ({', '.join(names[:3])}, ...); unpack it "
@@ -230,12 +242,19 @@ def detect_format(file: BinaryIO, path: Path) -> str:
     """Return the format of an uncompressed file: by its content, else by its ending, else a table."""
     head = file.read(LIMITS.head_bytes)
     file.seek(0)
-    for mark, form in MARKS.items():
+    marks = {
+        b"\x93NUMPY": "npy",
+        b"PAR1": "parquet",
+        b"ARROW1": "feather",
+        b"FEA1": "feather",
+        b"MATLAB 5": "mat",
+    }
+    for mark, form in marks.items():
         if head.startswith(mark):
             return form
     if head.startswith(b"PK"):
         return _zip_format(file, path)
-    hinted = ENDINGS.get(ending_of(path), "table")
+    hinted = format_of_ending(ending_of(path), "table")
     if b"\0" in head[:1000] and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
         return hinted  # binary
     return _text_format(head) or hinted

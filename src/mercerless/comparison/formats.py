@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from mercerless.comparison.arrays import load_arrays
 from mercerless.comparison.files import (
-    ARRAY_FORMATS,
-    FRAME_FORMATS,
-    LESS,
+    check_size,
     existing_file,
+    holds_arrays,
+    holds_frame,
     name_of,
     open_file,
     read_text,
@@ -32,7 +32,6 @@ from mercerless.comparison.tables import (
     pandas,
     parse_table,
 )
-from mercerless.core.memory import check_memory
 from mercerless.core.optional import import_optional
 
 if TYPE_CHECKING:
@@ -49,9 +48,9 @@ def read(path: str | os.PathLike, form: str | None = None, sheet: str | None = N
     path = existing_file(path)
     file, form = open_file(path, form)
     with file:
-        if form in ARRAY_FORMATS:
+        if holds_arrays(form):
             return load_arrays(file, form, path)
-        if form in FRAME_FORMATS:
+        if holds_frame(form):
             return read_frame(file, form, path)
         text = content_text(file, form, path, sheet)
     return parse_text(text, form, path)
@@ -90,7 +89,7 @@ def read_frame(file: BinaryIO, form: str, path: Path) -> CellTable:
         if form == "parquet":
             claim = parquet.ParquetFile(file).metadata
             n_cells = claim.num_rows * claim.num_columns
-            check_memory(16.0 * n_cells, f"Reading {name_of(path)}", remedy=LESS)
+            check_size(16.0 * n_cells, name_of(path))
             file.seek(0)
             frame = pd.read_parquet(file)
         else:
@@ -126,7 +125,11 @@ def parse_fasta(text: str, path: Path) -> Items:
     return Items(tuple(names), tuple(items))
 
 
-SMILES = re.compile(r"(?=[\[A-Za-z*])(?:\[[^\]\s]+\]|Br|Cl|[BCNOPSFIbcnops*]|[=#$:/\\.()%\d@+-])+")
+def is_smiles(word: str) -> bool:
+    """Whether a word may be a molecule in SMILES."""
+    atom = r"\[[^\]\s]+\]|Br|Cl|[BCNOPSFIbcnops*]"
+    bond_or_ring = r"[=#$:/\\.()%\d@+-]"
+    return re.fullmatch(rf"(?=[\[A-Za-z*])(?:{atom}|{bond_or_ring})+", word) is not None
 
 
 def looks_like_smiles(text: str) -> bool:
@@ -138,7 +141,7 @@ def looks_like_smiles(text: str) -> bool:
     if rows and rows[0][0].lower() in ("smiles", "smi"):
         rows = rows[1:]
     firsts = [row[0] for row in rows]
-    if not firsts or not all(map(SMILES.fullmatch, firsts)) or any(map(is_number, firsts)):
+    if not firsts or not all(map(is_smiles, firsts)) or any(map(is_number, firsts)):
         return False
     with_structure = sum(bool(re.search(r"[=#()\[\]]|[A-Za-z]\d", first)) for first in firsts)
     return 2 * with_structure > len(firsts) and len(set(firsts)) > len(firsts) / 2
@@ -155,7 +158,7 @@ def parse_smiles(text: str, path: Path) -> CellTable:
     width = max(len(row) for row in rows)
     rows = [[cell.strip() for cell in row] + [""] * (width - len(row)) for row in rows]
     header = ["smiles", *(f"column {i + 2}" for i in range(width - 1))]
-    if not SMILES.fullmatch(rows[0][0]):
+    if not is_smiles(rows[0][0]):
         header = rows[0]
         rows = rows[1:]
     if not rows:
@@ -334,7 +337,7 @@ def _as_columns(series: list[NDArray], what: str) -> tuple[NDArray, str]:
     """Return series as rows of one length, and a note if they had to be stretched."""
     lengths = [len(values) for values in series]
     longest = max(lengths)
-    check_memory(8.0 * longest * len(series), f"Reading {what}", remedy=LESS)
+    check_size(8.0 * longest * len(series), what)
     if min(lengths) == longest:
         return np.array(series), ""
     note = f"series of {min(lengths)} to {longest} points, stretched to {longest}"
@@ -379,22 +382,6 @@ def _parse_printed_distances(text: str, path: Path) -> CellTable | None:
     return CellTable(path, frame, tuple(items), kind="distance")
 
 
-HIT_COLUMNS = (
-    "query",
-    "target",
-    "identity",
-    "length",
-    "mismatches",
-    "gaps",
-    "query start",
-    "query end",
-    "target start",
-    "target end",
-    "evalue",
-    "bitscore",
-)
-
-
 def _looks_like_hits(text: str) -> bool:
     """Whether the lines are hits of BLAST, DIAMOND or MMseqs2: two names and ten numbers, between tabs."""
     lines = [line for line in text.split("\n")[:50] if line.strip() and line[0] != "#"]
@@ -403,7 +390,12 @@ def _looks_like_hits(text: str) -> bool:
 
 
 def _is_hit(row: Sequence[str]) -> bool:
-    if len(row) != len(HIT_COLUMNS) or not all(map(is_number, row[2:])):
+    """Whether a row has the columns of outfmt 6.
+
+    They are query, target, identity, length, mismatches, gaps, start and end of the query and of the target, evalue and
+    bit score.
+    """
+    if len(row) != 12 or not all(map(is_number, row[2:])):
         return False
     is_share = 0.0 <= float(row[2]) <= 100.0
     is_whole = all(cell.strip().isdigit() for cell in row[3:10])

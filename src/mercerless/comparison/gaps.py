@@ -1,5 +1,6 @@
 """Missing entries of a matrix of similarities or distances: completed by a low rank, measured on known pairs."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -7,9 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mercerless.comparison.limits import LIMITS
 from mercerless.core.validation import check_square
-
-RANKS = (0, 1, 3, 8, 20)
-N_STEPS = 20
 
 
 class Completion(NamedTuple):
@@ -30,10 +28,11 @@ class Completion(NamedTuple):
         return f"means of rows and columns{rank}, which explain {share}"
 
 
-def fill_gaps(X: ArrayLike) -> Completion:
+def fill_gaps(X: ArrayLike, ranks: Sequence[int] = (0, 1, 3, 8, 20)) -> Completion:
     """Complete a square matrix with NaN: from the mirrored entry, else by the rank that predicts known pairs best.
 
-    Rank 0 is the mean of the row and the column. A missing diagonal becomes the median of the known one, or 0.
+    ``ranks`` are tried; rank 0 is the mean of the row and the column. A missing diagonal becomes the median of the
+    known one, or 0.
     """
     X = check_square(X, "The matrix", allow_nan=True).copy()
     unknown = np.isnan(X)
@@ -50,9 +49,9 @@ def fill_gaps(X: ArrayLike) -> Completion:
     hidden = np.where(held_out, np.nan, X)
     truth = X[held_out]
     errors = {
-        rank: float(((_complete(hidden, rank)[held_out] - truth) ** 2).mean()) for rank in RANKS
+        rank: float(((_complete(hidden, rank)[held_out] - truth) ** 2).mean()) for rank in ranks
     }
-    rank = min(RANKS, key=errors.__getitem__)
+    rank = min(ranks, key=errors.__getitem__)
     r2 = 1.0 - errors[rank] / max(float(truth.var()), np.finfo(float).tiny)
     filled = _complete(X, rank)
     filled = np.where(np.isnan(X), (filled + filled.T) / 2 if symmetric else filled, X)
@@ -84,7 +83,7 @@ def _hold_out(X: NDArray, symmetric: bool) -> NDArray:
     return held & ~np.isnan(X)
 
 
-def _complete(X: NDArray, rank: int) -> NDArray:
+def _complete(X: NDArray, rank: int, n_steps: int = 20) -> NDArray:
     """Means of rows and columns plus a rank, by subspace iteration in which the filled entries move with it."""
     gaps = np.isnan(X)
     total = float(np.nanmean(X))
@@ -93,7 +92,7 @@ def _complete(X: NDArray, rank: int) -> NDArray:
         return means
     rest = np.where(gaps, 0.0, X - means)
     Q = np.random.default_rng(0).normal(size=(len(X), min(rank, len(X) // 2)))
-    for _ in range(N_STEPS):
+    for _ in range(n_steps):
         P = np.linalg.qr(rest @ Q)[0]
         Q = np.linalg.qr(rest.T @ P)[0]
         low = P @ (P.T @ rest @ Q) @ Q.T

@@ -56,14 +56,6 @@ class ItemLimits:
 
 
 LIMITS = ItemLimits()
-# circle, square, triangle, diamond, cross: classes can be told apart without their colors
-_SHAPES = (
-    "M{x:.1f} {y:.1f}m-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0 -7.2 0",
-    "M{x:.1f} {y:.1f}m-3.2 -3.2h6.4v6.4h-6.4z",
-    "M{x:.1f} {y:.1f}m0 -4.2l4 7h-8z",
-    "M{x:.1f} {y:.1f}m0 -4.4l4 4.4l-4 4.4l-4 -4.4z",
-    "M{x:.1f} {y:.1f}m-1.3 -4h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z",
-)
 
 
 class Predicted(NamedTuple):
@@ -433,7 +425,13 @@ def map_figure(drawn: Map, items: MapItems) -> Html:
 
 def _shape(code: int) -> str:
     """The shape of a class: colors repeat after five, with other shapes."""
-    return _SHAPES[(code + code // LIMITS.colors) % len(_SHAPES)]
+    circle = "M{x:.1f} {y:.1f}m-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0 -7.2 0"
+    square = "M{x:.1f} {y:.1f}m-3.2 -3.2h6.4v6.4h-6.4z"
+    triangle = "M{x:.1f} {y:.1f}m0 -4.2l4 7h-8z"
+    diamond = "M{x:.1f} {y:.1f}m0 -4.4l4 4.4l-4 4.4l-4 -4.4z"
+    cross = "M{x:.1f} {y:.1f}m-1.3 -4h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z"
+    shapes = (circle, square, triangle, diamond, cross)
+    return shapes[(code + code // LIMITS.colors) % len(shapes)]
 
 
 def _map_caption(drawn: Map, items: MapItems, n_missed: int) -> str:

@@ -10,16 +10,10 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.comparison.arrays import LABEL_NAMES, find_labels, load_arrays
-from mercerless.comparison.files import (
-    ARRAY_FORMATS,
-    FRAME_FORMATS,
-    existing_file,
-    name_of,
-    open_file,
-)
+from mercerless.comparison.arrays import find_labels, load_arrays
+from mercerless.comparison.files import existing_file, holds_arrays, holds_frame, name_of, open_file
 from mercerless.comparison.formats import content_text, parse_text, read_frame
-from mercerless.comparison.limits import LIMITS
+from mercerless.comparison.limits import LIMITS, NAMES
 from mercerless.comparison.tables import MISSING, NONE, CellTable, is_plain_number, parse_table
 from mercerless.core.validation import guess_task
 
@@ -85,7 +79,7 @@ def read_labels(
     path = existing_file(path)
     file, form = open_file(path)
     with file:
-        if form in ARRAY_FORMATS:
+        if holds_arrays(form):
             return _from_arrays(load_arrays(file, form, path), path)
         rows = _read_rows(file, form, path)
     if ids is not None and rows.width > 1:
@@ -108,7 +102,7 @@ def label_names(path: str | os.PathLike) -> set[str]:
     path = existing_file(path)
     file, form = open_file(path)
     with file:
-        if form in ARRAY_FORMATS:
+        if holds_arrays(form):
             return set()
         rows = _read_rows(file, form, path)
     if rows.width < 2:
@@ -117,7 +111,7 @@ def label_names(path: str | os.PathLike) -> set[str]:
 
 
 def _read_rows(file: BinaryIO, form: str, path: Path) -> "LabelRows":
-    if form in FRAME_FORMATS:
+    if holds_frame(form):
         return _rows_of_table(read_frame(file, form, path))
     return _label_rows(content_text(file, form, path), form, path)
 
@@ -126,7 +120,7 @@ def _from_arrays(arrays: dict[str, NDArray], path: Path) -> NDArray:
     name = next(iter(arrays)) if len(arrays) == 1 else find_labels(arrays)
     if name is None:
         raise ValueError(
-            f"{str(path)!r} has no array named {' or '.join(LABEL_NAMES)}; it has "
+            f"{str(path)!r} has no array named {' or '.join(NAMES.labels)}; it has "
             f"{', '.join(arrays)}."
         )
     return label_values(arrays[name], repr(str(path)))
@@ -165,7 +159,7 @@ def _rows_of_text(text: str, path: Path) -> LabelRows:
     if named_rows is not None:
         return named_rows
     cells = [[line.strip('"')] for line in lines]
-    if cells[0][0].lower() in LABEL_NAMES and len(cells) > 1:
+    if cells[0][0].lower() in NAMES.labels and len(cells) > 1:
         return LabelRows(cells[0], cells[1:])
     return LabelRows(None, cells)
 
@@ -226,10 +220,10 @@ def _label_column(header: list[str] | None, columns: list[int], path: Path) -> i
     """Return which of the `columns` holds the labels."""
     if len(columns) == 1:
         return columns[0]
-    named = [i for i in columns if header is not None and header[i].lower() in LABEL_NAMES]
+    named = [i for i in columns if header is not None and header[i].lower() in NAMES.labels]
     if len(named) == 1:
         return named[0]
     raise ValueError(
         f"{name_of(path)} has {len(columns)} columns that may be labels; keep the items' names and "
-        f"one column, or name it {LABEL_NAMES[0]!r}."
+        f"one column, or name it {NAMES.labels[0]!r}."
     )

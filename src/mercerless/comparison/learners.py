@@ -59,8 +59,6 @@ from mercerless.spectra import (
 )
 from mercerless.table.estimators import TableClassifier, TableRegressor
 
-STEPS = (0.01, 0.1, 1.0, 10.0, 100.0)
-
 
 @dataclass(frozen=True)
 class ForMany:
@@ -339,7 +337,9 @@ def _machine(mode: str) -> Callable[[Terms], GridSearchCV]:
 
 def _linear(terms: Terms) -> GridSearchCV:
     linear = terms.choose(LogisticRegression(max_iter=2000), Ridge())
-    grid = terms.choose({"C": [0.001, *STEPS]}, {"alpha": [0.1, 1.0, 10.0, 100.0, 1000.0]})
+    strengths = {"C": [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]}
+    penalties = {"alpha": [0.1, 1.0, 10.0, 100.0, 1000.0]}
+    grid = terms.choose(strengths, penalties)
     return terms.search(_scaled(linear), grid)
 
 
@@ -933,15 +933,6 @@ class BothWaysClassifier(_BothWays, SimilarityClassifier):
         return super().decision_function(out, diag, back)
 
 
-_SHARED = {
-    SpectrumTransformer: SharedSpectrum,
-    KreinSVC: SharedKreinSVC,
-    KreinSVR: SharedKreinSVR,
-    SimilarityClassifier: BothWaysClassifier,
-    SimilarityRegressor: BothWaysRegressor,
-}
-
-
 def share_decompositions(estimator: BaseEstimator) -> BaseEstimator:
     """Replace what decomposes matrices inside a search by what shares its work; returns `estimator`.
 
@@ -958,4 +949,13 @@ def _shared(step: Any) -> Any:
     if isinstance(step, Pipeline):
         step.steps = [(name, _shared(inner)) for name, inner in step.steps]
         return step
-    return _SHARED[type(step)](**step.get_params(deep=False)) if type(step) in _SHARED else step
+    sharing = {
+        SpectrumTransformer: SharedSpectrum,
+        KreinSVC: SharedKreinSVC,
+        KreinSVR: SharedKreinSVR,
+        SimilarityClassifier: BothWaysClassifier,
+        SimilarityRegressor: BothWaysRegressor,
+    }
+    if type(step) not in sharing:
+        return step
+    return sharing[type(step)](**step.get_params(deep=False))

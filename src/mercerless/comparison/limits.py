@@ -1,4 +1,4 @@
-"""The thresholds of reading files, with a sentence each."""
+"""What reading files goes by: thresholds and usual names, with a sentence each."""
 
 from dataclasses import dataclass
 
@@ -31,6 +31,56 @@ class ReadingLimits:
     series_columns: int = 10
     #: Most classes that are expected in a column of whole numbers in front of a table.
     leading_classes: int = 60
+    #: The most 0/1 columns that a column of words becomes; rarer words share one.
+    categories: int = 30
 
 
 LIMITS = ReadingLimits()
+
+
+@dataclass(frozen=True)
+class UsualNames:
+    """What arrays and columns are usually called; of several the first match is taken."""
+
+    #: Matrices in a file of several arrays.
+    matrices: tuple[str, ...] = (
+        "K",
+        "D",
+        "S",
+        "similarity",
+        "similarities",
+        "distance",
+        "distances",
+        "kernel",
+        "gram",
+        "matrix",
+        "X",
+    )
+    #: Square matrices that hold distances, whatever their diagonal.
+    distances: tuple[str, ...] = ("d", "dist", "distance", "distances")
+    #: Arrays and columns of labels.
+    labels: tuple[str, ...] = ("y", "labels", "label", "target", "targets", "classes", "class")
+    #: Columns of groups that are never split.
+    groups: tuple[str, ...] = ("group", "groups")
+    #: Columns that say which rows train and which test.
+    splits: tuple[str, ...] = ("split", "partition", "subset")
+    #: First columns that say what the rows are called.
+    ids: tuple[str, ...] = (
+        "",
+        "id",
+        "ids",
+        "index",
+        "name",
+        "names",
+        "item",
+        "items",
+        "sample",
+        "samples",
+        "rownames",
+        "unnamed: 0",
+    )
+    #: Columns that number the rows if every row is different.
+    numbering: tuple[str, ...] = ("", "id", "ids", "index", "unnamed: 0")
+
+
+NAMES = UsualNames()

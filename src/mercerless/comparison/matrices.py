@@ -29,8 +29,7 @@ def as_matrix(
         if whole is not None:
             has_names = ids is not None and len(ids) == len(whole)
             return whole, ids if has_names else None
-        if table.ragged:
-            raise ValueError(f"{table.ragged}; {UNEVEN}")
+        check_even(table)
         if not gaps or values.shape[0] != values.shape[1]:
             raise _first_gap(table, values)
     names = tuple(table.frame.columns)
@@ -53,11 +52,15 @@ def _first_gap(table: CellTable, values: NDArray) -> ValueError:
     )
 
 
-UNEVEN = (
-    "this is neither a table nor a triangle: give every line the same number of cells (numbers "
-    "with thousands separators must be quoted or, better, written without them). Series of unequal "
-    "length are compared in Python: mercerless.compare(series, y, kernel=function)."
-)
+def check_even(table: CellTable) -> None:
+    """Raise if the lines of a table have different numbers of cells."""
+    if table.ragged:
+        raise ValueError(
+            f"{table.ragged}; this is neither a table nor a triangle: give every line the same "
+            "number of cells (numbers with thousands separators must be quoted or, better, written "
+            "without them). Series of unequal length are compared in Python: "
+            "mercerless.compare(series, y, kernel=function)."
+        )
 
 
 def check_numbers(table: CellTable, columns: Sequence[str] | None = None) -> None:

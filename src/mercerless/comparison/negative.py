@@ -16,11 +16,6 @@ from mercerless.similarity.families import Comparisons, Spectral
 from mercerless.similarity.stack import out_of_fold_scores
 from mercerless.spectra import Indefiniteness, decompose
 
-_FOLDS = 5
-# at most, for flip against clip and for the shuffles
-_ITEMS = 1000
-_SHUFFLED_ITEMS = 250
-
 
 class NegativePart(NamedTuple):
     """What held-out labels say about the negative eigenvalues.
@@ -42,16 +37,27 @@ class NegativePart(NamedTuple):
 
 @one_blas_thread()  # many small decompositions: threads would only wait for each other
 def judge_negative_part(
-    K: NDArray, y: NDArray, classification: bool, random_state: int = 0, n_permutations: int = 39
+    K: NDArray,
+    y: NDArray,
+    classification: bool,
+    random_state: int = 0,
+    *,
+    n_permutations: int = 39,
+    n_folds: int = 5,
+    most_items: int = 1000,
+    most_shuffled: int = 250,
 ) -> NegativePart:
-    """Compare flip with clip out of fold, and the negative part with shuffled copies of itself."""
+    """Compare flip with clip out of fold, and the negative part with shuffled copies of itself.
+
+    Of more than ``most_items`` items, so many are drawn for the first, and ``most_shuffled`` for the second.
+    """
     rng = check_random_state(random_state)
     targets = (
         (y[:, None] == np.unique(y)).astype(float) if classification else y[:, None].astype(float)
     )
-    K, y, targets = _thin(K, y, targets, _ITEMS, rng)
+    K, y, targets = _thin(K, y, targets, most_items, rng)
     folds = make_folds(
-        _FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state
+        n_folds, K, y, classify=classification, precomputed=True, random_state=random_state
     )
     clip, flip = _out_of_fold(K, targets, folds, ("clip", "flip"))
     base = float(((targets - targets.mean(axis=0)) ** 2).sum(axis=1).mean())
@@ -59,9 +65,9 @@ def judge_negative_part(
     automatic = SimilarityClassifier if classification else SimilarityRegressor
     model = automatic(kernel="precomputed", kind="similarity", random_state=random_state)
     z = float(model.fit(K, y).negative_spectrum_.z)
-    K, y, targets = _thin(K, y, targets, _SHUFFLED_ITEMS, rng)
+    K, y, targets = _thin(K, y, targets, most_shuffled, rng)
     folds = make_folds(
-        _FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state
+        n_folds, K, y, classify=classification, precomputed=True, random_state=random_state
     )
     as_good = _count_as_good(K, targets, folds, n_permutations, rng)
     return NegativePart(

@@ -56,16 +56,6 @@ class PredictionLimits:
 
 
 LIMITS = PredictionLimits()
-#: How many false alarms a miss costs, in numbers and in words.
-COSTS = {
-    0.1: "a tenth of a false alarm",
-    0.2: "a fifth of a false alarm",
-    0.5: "half of a false alarm",
-    1.0: "as much as a false alarm",
-    2.0: "as much as 2 false alarms",
-    5.0: "as much as 5 false alarms",
-    10.0: "as much as 10 false alarms",
-}
 
 
 # ---------------------------------------------------------------------------------------------- fitting again
@@ -340,7 +330,7 @@ def ranking_section(comparison: "Comparison", ranking: Ranking | None) -> Html:
         area=f"{roc_auc_score(ranking.is_positive, ranking.score):.3f}",
         precision=drawn,
         average=f"{average_precision_score(ranking.is_positive, ranking.score):.3f}",
-        rows=fill_each("predictions.cost", [_cost_row(ranking, cost) for cost in COSTS]),
+        rows=fill_each("predictions.cost", _cost_rows(ranking)),
         caption=f"Per row the threshold of least cost on these {len(ranking.rows):,} items; "
         "for new items it is a little dearer.",
     )
@@ -370,7 +360,21 @@ def best_threshold(is_positive: NDArray, score: NDArray, cost: float) -> float:
     return float((ordered[best - 1] + ordered[best]) / 2.0)
 
 
-def _cost_row(ranking: Ranking, cost: float) -> dict[str, Any]:
+def _cost_rows(ranking: Ranking) -> list[dict[str, Any]]:
+    """The best thresholds by how many false alarms a miss costs."""
+    costs = {
+        0.1: "a tenth of a false alarm",
+        0.2: "a fifth of a false alarm",
+        0.5: "half of a false alarm",
+        1.0: "as much as a false alarm",
+        2.0: "as much as 2 false alarms",
+        5.0: "as much as 5 false alarms",
+        10.0: "as much as 10 false alarms",
+    }
+    return [_cost_row(ranking, cost, words) for cost, words in costs.items()]
+
+
+def _cost_row(ranking: Ranking, cost: float, words: str) -> dict[str, Any]:
     threshold = best_threshold(ranking.is_positive, ranking.score, cost)
     called = ranking.score >= threshold
     hits = int((called & ranking.is_positive).sum())
@@ -378,7 +382,7 @@ def _cost_row(ranking: Ranking, cost: float) -> dict[str, Any]:
     right = hits / max(1, int(called.sum()))
     return {
         "state": Html(" class=best") if cost == 1.0 else Html(),
-        "cost": COSTS[cost],
+        "cost": words,
         "threshold": minus(f"{threshold:.3f}"),
         "threshold_value": f"{threshold:.6g}",
         "found": percent(found),

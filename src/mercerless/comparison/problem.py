@@ -35,12 +35,6 @@ from mercerless.kernels.items import STRING_SIMILARITIES
 from mercerless.spectra import KINDS as MATRIX_KINDS
 from mercerless.spectra import DissimilarityKernel, check_kind, matrix_kind, symmetrize
 
-KINDS = (*MATRIX_KINDS, "table", "strings")
-TASKS = ("classification", "regression")
-
-
-ONE_BY_ONE = "there must be one label per item; compare several targets one by one"
-
 
 class Guess(NamedTuple):
     """Something that was inferred: what, the finding, why, and the option that overrides it."""
@@ -165,7 +159,9 @@ def make_problem(
     was inferred before.
     """
     guesses = list(guesses)
-    for what, said, known in (("kind", kind, KINDS), ("task", task, TASKS)):
+    kinds = (*MATRIX_KINDS, "table", "strings")
+    tasks = ("classification", "regression")
+    for what, said, known in (("kind", kind, kinds), ("task", task, tasks)):
         if said not in (None, *known):
             raise ValueError(f"{what}={said!r} is not known; use {', '.join(known)}.")
     y, groups = (align_by_name(X, values) for values in (y, groups))
@@ -449,17 +445,18 @@ def _are_strings(X) -> bool:
 
 def _as_labels(y: Any, n_items: int) -> NDArray:
     """Return one label per item, missing ones among them."""
+    remedy = "there must be one label per item; compare several targets one by one"
     try:
         y = np.asarray(y)
     except ValueError:  # lists of labels of unequal length
-        raise ValueError(f"The labels have several values for one item; {ONE_BY_ONE}.") from None
+        raise ValueError(f"The labels have several values for one item; {remedy}.") from None
     several = (list, tuple, set, np.ndarray)
     if y.dtype == object and any(isinstance(label, several) for label in y.ravel()):
-        raise ValueError(f"The labels have several values for one item; {ONE_BY_ONE}.")
+        raise ValueError(f"The labels have several values for one item; {remedy}.")
     if y.ndim == 2 and 1 in y.shape:
         y = y.ravel()
     if y.ndim != 1:
-        raise ValueError(f"The labels have shape {y.shape}; {ONE_BY_ONE}.")
+        raise ValueError(f"The labels have shape {y.shape}; {remedy}.")
     if len(y) != n_items:
         raise ValueError(
             f"There are {len(y)} labels for {n_items} items; there must be one per item, in their "

@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 
 from mercerless.comparison import arrays as arrays_module
 from mercerless.comparison import files, formats, matrices
-from mercerless.comparison.arrays import LABEL_NAMES
 from mercerless.comparison.labels import label_names, label_values, parse_labels, read_labels
-from mercerless.comparison.limits import LIMITS
+from mercerless.comparison.limits import LIMITS, NAMES
 from mercerless.comparison.problem import Guess, Problem, listed, make_problem
 from mercerless.comparison.tables import (
-    ID_NAMES,
     MISSING,
     NONE,
     CellTable,
@@ -33,10 +31,6 @@ from mercerless.spectra import KINDS, matrix_kind
 
 if TYPE_CHECKING:
     from pandas import Series
-
-DISTANCE_NAMES = ("d", "dist", "distance", "distances")
-GROUP_COLUMNS = ("group", "groups")
-SPLIT_COLUMNS = ("split", "partition", "subset")
 
 
 def read_problem(
@@ -266,7 +260,7 @@ class _Source:
                 "matrix", f"{len(X)} x {len(X)}", f"{name} has the distances of all pairs", "array"
             )
         X = arrays_module.as_real(X, where)
-        if self.kind is None and base in DISTANCE_NAMES and X.shape[0] == X.shape[1]:
+        if self.kind is None and base in NAMES.distances and X.shape[0] == X.shape[1]:
             self.kind = "dissimilarity" if matrix_kind(X).kind == "dissimilarity" else "distance"
             self.guess("kind", self.kind, f"the array is named {name}", "kind")
         tests = {}
@@ -304,7 +298,7 @@ class _Source:
             if self.groups in arrays:
                 return arrays[self.groups]
             return read_labels(self.label_file(self.groups, arrays), n_items)
-        group = next((name for name in GROUP_COLUMNS if name in arrays), None)
+        group = next((name for name in NAMES.groups if name in arrays), None)
         if group is None:
             return None
         self.guess("groups", group, "its name in the file", "groups")
@@ -320,8 +314,8 @@ class _Source:
             return self._from_pairs(pairs)
         self._note_format(table)
         label = self._label_column(table)
-        if label is not None and table.ragged:
-            raise ValueError(f"{table.ragged}; {matrices.UNEVEN}")
+        if label is not None:
+            matrices.check_even(table)
         y = None if label is None else self._parse_column(table, label)
         rest = table.without([label])
         groups, rest = self._table_groups(rest)
@@ -344,7 +338,7 @@ class _Source:
     def _check_drop(self, table: CellTable) -> None:
         names = list(map(str, table.frame.columns))
         for name in self.drop:
-            is_id = table.ids is not None and name.lower() in ID_NAMES
+            is_id = table.ids is not None and name.lower() in NAMES.ids
             if name not in names and not is_id:
                 raise ValueError(
                     f"{self.what} has no column {name!r} to drop; it has {listed(names)}."
@@ -404,8 +398,7 @@ class _Source:
     def _from_columns(
         self, table: CellTable, y: NDArray, groups: NDArray | None, test: NDArray | None
     ) -> Problem:
-        if table.ragged:
-            raise ValueError(f"{table.ragged}; {matrices.UNEVEN}")
+        matrices.check_even(table)
         frame = table.frame.copy()
         for name, column in table.frame.items():
             frame[name] = self._cleaned(str(name), column)
@@ -473,7 +466,7 @@ class _Source:
                 return self.labels
             self.label_file(self.labels, names)
             return None
-        column = next((name for name in names if name.lower() in LABEL_NAMES), None)
+        column = next((name for name in names if name.lower() in NAMES.labels), None)
         if column is not None:
             self.guess("labels", f"column {column!r}", "its name", "labels")
             return column
@@ -557,7 +550,7 @@ class _Source:
                 return read_labels(name, len(table.frame), table.ids), table
             raise ValueError(f"{self.what} has no column {name!r}; it has {listed(names)}.")
         if name is None:
-            name = next((column for column in names if column.lower() in GROUP_COLUMNS), None)
+            name = next((column for column in names if column.lower() in NAMES.groups), None)
             if name is None:
                 return None, table
             self.guess("groups", f"column {name!r}", "its name", "groups")
@@ -566,7 +559,7 @@ class _Source:
     def _table_split(self, table: CellTable) -> tuple[NDArray | None, CellTable]:
         """Take out a column that says train or test; True marks test rows."""
         for name in map(str, table.frame.columns):
-            if name.lower() not in SPLIT_COLUMNS:
+            if name.lower() not in NAMES.splits:
                 continue
             cells = [cell.lower() for cell in table.text(name)]
             if set(cells) <= {"train", "training", "test", "testing"} and len(set(cells)) == 2:
@@ -633,7 +626,7 @@ class _Source:
         names = [] if attributes is None else list(map(str, attributes.columns))
         name = self.labels
         if name is None:
-            name = next((column for column in names if column.lower() in LABEL_NAMES), None)
+            name = next((column for column in names if column.lower() in NAMES.labels), None)
             if name is None:
                 raise self.no_labels(names)
             self.guess("labels", f"attribute {name!r} of the nodes", "its name", "labels")

@@ -94,13 +94,9 @@ def _digest(content: str) -> str:
     return blake2b(content.encode(), digest_size=12).hexdigest()
 
 
-#: Runs that were not continued for so many days are deleted.
-KEPT_DAYS = 14
-
-
-def remove_old_runs(folder: Path) -> None:
-    """Delete the folders of runs that nobody continued."""
-    oldest = time.time() - KEPT_DAYS * 86_400
+def remove_old_runs(folder: Path, days: int = 14) -> None:
+    """Delete the folders of runs that nobody continued for so many days."""
+    oldest = time.time() - days * 86_400
     for run in folder.iterdir():
         if run.is_dir() and run.stat().st_mtime < oldest:
             shutil.rmtree(run, ignore_errors=True)

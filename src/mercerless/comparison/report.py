@@ -46,7 +46,7 @@ from mercerless.comparison.predictions import (
     ranking_section,
     whose_predictions,
 )
-from mercerless.comparison.scoring import MAX_TEST, N_FOLDS, OF_ITEMS
+from mercerless.comparison.scoring import N_FOLDS, SIZES, is_mean_of_items
 from mercerless.comparison.vote import VOTE
 from mercerless.comparison.words import (
     duration,
@@ -63,17 +63,6 @@ if TYPE_CHECKING:
     from mercerless.comparison.result import Comparison
 
 __all__ = ["render", "render_matrix", "render_short"]
-
-#: How many learning curves get a color of their own.
-N_COLORED = 5
-FAMILIES = {
-    "baseline": "ordinary baseline",
-    "raw": "matrix as it is",
-    "repair": "spectrum repaired",
-    "mercerless": "mercerless",
-    "vote": "vote",
-    "yours": "your own",
-}
 
 
 def render(comparison: "Comparison", command: str | None = None) -> str:
@@ -197,8 +186,8 @@ def _head(comparison: "Comparison", seconds: float) -> Html:
     if problem.is_classification:
         target = f"{len(np.unique(problem.y))} classes"
     tested = ""
-    if len(problem.y) > N_FOLDS * MAX_TEST:
-        tested = f"each split tested on {MAX_TEST:,} items; "
+    if len(problem.y) > N_FOLDS * SIZES.most_tested:
+        tested = f"each split tested on {SIZES.most_tested:,} items; "
     # an open verdict begins with what the answer says
     verdict = comparison.verdict if comparison.is_decided else comparison.verdict[1:]
     sentences = [answer(comparison), *verdict]
@@ -292,7 +281,7 @@ def _left_out(comparison: "Comparison") -> Html:
 
 def _repeat(comparison: "Comparison", command: str) -> Html:
     method = fill("words.by-items")
-    if comparison.metric not in OF_ITEMS:
+    if not is_mean_of_items(comparison.metric):
         method = fill("words.by-splits", metric=metric_words(comparison.metric))
     return fill(
         "words.repeat",
@@ -359,9 +348,22 @@ def _line(comparison: "Comparison", row: dict[str, Any], low: float, high: float
     )
 
 
+def family_words(family: str) -> str:
+    """What kind of learner a family is, in words."""
+    words = {
+        "baseline": "ordinary baseline",
+        "raw": "matrix as it is",
+        "repair": "spectrum repaired",
+        "mercerless": "mercerless",
+        "vote": "vote",
+        "yours": "your own",
+    }
+    return words[family]
+
+
 def _caption(row: dict[str, Any]) -> str:
     """What kind of learner a row is, and how many items it was trained on if that is not all."""
-    caption = FAMILIES[row["family"]]
+    caption = family_words(row["family"])
     if row["part"] < 1.0:
         caption += f", trained on {row['n_train']:,} items"
     if row["form"] == "defaults":
@@ -480,7 +482,8 @@ def _curves(comparison: "Comparison") -> Html:
     curves = anchored_curves(comparison)
     if not curves:
         return Html()
-    colored = [name for name in curves if name != "dummy"][:N_COLORED] or list(curves)
+    most_colors = 5
+    colored = [name for name in curves if name != "dummy"][:most_colors] or list(curves)
     entries = [
         {"line": legend_line(rank), "title": comparison.learner(name).title}
         for rank, name in enumerate(colored)

@@ -27,7 +27,7 @@ from mercerless.comparison.progress import progress_bar
 from mercerless.comparison.records import Level, Record, Store
 from mercerless.comparison.report import render, render_short
 from mercerless.comparison.schedule import Run
-from mercerless.comparison.scoring import N_FOLDS, OF_ITEMS, contributions, make_split
+from mercerless.comparison.scoring import N_FOLDS, contributions, is_mean_of_items, make_split
 from mercerless.comparison.statistics import (
     Differences,
     ScoredSplit,
@@ -509,7 +509,7 @@ class Comparison:
         return self._compared(self.names)
 
     def _compared(self, names: list[str]) -> Differences:
-        if self.metric not in OF_ITEMS:
+        if not is_mean_of_items(self.metric):
             return compare_scores(np.column_stack([self._scores(name) for name in names]), N_FOLDS)
         return compare_splits([self._split(names, *split) for split in self.splits], N_FOLDS)
 

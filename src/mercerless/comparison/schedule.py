@@ -24,8 +24,6 @@ from mercerless.comparison.scoring import N_FOLDS, possible_parts, run_task
 from mercerless.comparison.words import duration
 from mercerless.comparison.workers import Finished, Job, make_workers
 
-MAX_REPEATS = 10
-
 
 @dataclass(frozen=True)
 class Shares:
@@ -44,6 +42,7 @@ class Shares:
         0.3  # of the budget, and at most ten seconds: a step may always take as long
     )
     tolerance: float = 3.0  # times what was measured: a step that takes longer is stopped
+    most_repeats: int = 10  # however much time is left
 
 
 SHARES = Shares()
@@ -75,7 +74,6 @@ class Step(NamedTuple):
 
 
 JUDGE = Step("negative part of the spectrum", 0, 0)
-END = Step("end", -1, -1)
 
 
 @dataclass
@@ -149,11 +147,12 @@ class Run:
     def _loop(self, workers, steps: Iterator[Step | None]) -> None:
         """Give steps to the workers for as long as there are any and there is time; None waits for a result."""
         self._tell()
+        end = Step("end", -1, -1)
         exhausted = False
         while self.remaining > 0 and (self.running or not exhausted):
             while workers.free and not exhausted:
-                step = next(steps, END)
-                exhausted = step == END
+                step = next(steps, end)
+                exhausted = step == end
                 if exhausted or step is None:
                     break
                 self.running[step] = self._limit(step)
@@ -319,7 +318,7 @@ class Run:
         steps += [
             Step(group, 0, fold, level) for group, level in smaller for fold in range(1, N_FOLDS)
         ]
-        for repeat in range(1, self.options.repeats or MAX_REPEATS):
+        for repeat in range(1, self.options.repeats or SHARES.most_repeats):
             steps += self._repeat(top, repeat)
         return steps
 
@@ -351,7 +350,7 @@ class Run:
                 for fold in range(N_FOLDS)
             ]
             yield from self._if_affordable(curves)
-        for repeat in range(1, MAX_REPEATS):
+        for repeat in range(1, SHARES.most_repeats):
             steps = [
                 step
                 for group, level in scored.items()

@@ -3,6 +3,7 @@
 import pickle
 import time
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,23 @@ from mercerless.comparison.records import Record, Task
 from mercerless.core.folds import Split, make_folds
 
 N_FOLDS = 5
-#: Parts of a training set, for the first, cheap scores and for the learning curves.
-PARTS = (1 / 1024, 1 / 256, 1 / 64, 1 / 16, 0.125, 0.25, 0.5)
-#: The smallest training set that a part may leave; of very small parts, the smallest that tells the cost of larger.
-SMALLEST = 40
-SMALLEST_PILOT = 500
-#: At most this many items of a split are tested: more would not narrow an interval by anything that matters.
-MAX_TEST = 5000
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many items train and test."""
+
+    #: Parts of a training set, for the first, cheap scores and for the learning curves.
+    parts: tuple[float, ...] = (1 / 1024, 1 / 256, 1 / 64, 1 / 16, 0.125, 0.25, 0.5)
+    #: The smallest training set that a part may leave.
+    smallest: int = 40
+    #: The same for parts below an eighth: the smallest that tells the cost of larger ones.
+    smallest_pilot: int = 500
+    #: Test items of a split, at most: more would not narrow an interval by anything that matters.
+    most_tested: int = 5000
+
+
+SIZES = Sizes()
 
 
 def outer_folds(problem: Problem, repeat: int, random_state: int) -> list[Split]:
@@ -82,7 +93,7 @@ def make_split(
     if _LAST_FOLDS[0] is not problem or _LAST_FOLDS[1:3] != (repeat, random_state):
         _LAST_FOLDS = problem, repeat, random_state, outer_folds(problem, repeat, random_state)
     train, test = _LAST_FOLDS[3][fold]
-    return train, take_part(problem, test, min(1.0, MAX_TEST / len(test)), random_state)
+    return train, take_part(problem, test, min(1.0, SIZES.most_tested / len(test)), random_state)
 
 
 def take_part(problem: Problem, train: NDArray, part: float, random_state: int) -> NDArray:
@@ -106,10 +117,12 @@ def possible_parts(problem: Problem) -> tuple[float, ...]:
     rarest = n
     if problem.is_classification:
         rarest = np.unique(problem.y, return_counts=True)[1].min() * (1 - 1 / N_FOLDS)
-    enough = {part: SMALLEST if part >= 0.125 else SMALLEST_PILOT for part in PARTS}
-    return tuple(
-        part for part in PARTS if part * n >= enough[part] and part * rarest >= N_FOLDS + 1
-    )
+    possible = []
+    for part in SIZES.parts:
+        smallest = SIZES.smallest if part >= 0.125 else SIZES.smallest_pilot
+        if part * n >= smallest and part * rarest >= N_FOLDS + 1:
+            possible.append(part)
+    return tuple(possible)
 
 
 # --------------------------------------------------------------------------------------------------- one task
@@ -234,14 +247,10 @@ def scores_of_predictions(
         return None
 
 
-#: Scores that are means over the test items.
-OF_ITEMS = (
-    "accuracy",
-    "balanced_accuracy",
-    "r2",
-    "neg_mean_absolute_error",
-    "neg_mean_squared_error",
-)
+def is_mean_of_items(metric: str) -> bool:
+    """Whether a score is the mean of what each test item adds to it."""
+    squared_or_absolute = ("r2", "neg_mean_absolute_error", "neg_mean_squared_error")
+    return metric in ("accuracy", "balanced_accuracy", *squared_or_absolute)
 
 
 def contributions(metric: str, y_test: NDArray, predicted: NDArray) -> NDArray:

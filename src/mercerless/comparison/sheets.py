@@ -8,14 +8,9 @@ import zipfile
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mercerless.comparison.files import LESS, name_of
+from mercerless.comparison.files import check_size, name_of
 from mercerless.comparison.limits import LIMITS
-from mercerless.core.memory import check_memory
 from mercerless.core.optional import import_optional
-
-#: What Excel shows instead of a value.
-ERRORS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
-_TAGS = re.compile(rb"<(?:\w+:)?(row|c|si)[\s/>]")
 
 
 class _RefusedError(ValueError):
@@ -34,7 +29,7 @@ def read_sheet(file: BinaryIO, path: Path, sheet: str | None = None) -> str:
         with zipfile.ZipFile(file) as archive:
             size = sum(member.file_size for member in archive.infolist())
             # openpyxl's cells are Python objects
-            check_memory(20.0 * size, f"Reading {what}", remedy=LESS)
+            check_size(20.0 * size, what)
             _check_tags(archive, what)
         workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
         sheets = {one.title: one for one in workbook.worksheets}
@@ -69,6 +64,7 @@ def _find_sheet(titles: list[str], sheet: str, what: str) -> str:
 
 def _check_tags(archive: zipfile.ZipFile, what: str) -> None:
     """Raise if the file has more rows or cells than are read, by counting them without reading what they hold."""
+    tags = re.compile(rb"<(?:\w+:)?(row|c|si)[\s/>]")
     counts = {b"row": 0, b"c": 0, b"si": 0}
     for member in archive.infolist():
         rest = b""
@@ -77,7 +73,7 @@ def _check_tags(archive: zipfile.ZipFile, what: str) -> None:
                 text = rest + block
                 end = max(text.rfind(b"<"), 0)  # a tag may go on in the next block
                 rest = text[end:][: LIMITS.sheet_chunk]
-                for tag in _TAGS.findall(text[:end]):
+                for tag in tags.findall(text[:end]):
                     counts[tag] += 1
                 _check_bounds(counts[b"row"], max(counts[b"c"], counts[b"si"]), what)
 
@@ -114,7 +110,8 @@ def _rows(sheet: Any, what: str) -> list[list[Any]]:
 
 def _cell(value: Any) -> Any:
     """Return a cell as it would be in a text: whole numbers without a point, nothing for an error."""
-    if value is None or (isinstance(value, str) and value in ERRORS):
+    errors = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
+    if value is None or (isinstance(value, str) and value in errors):
         return ""
     if isinstance(value, float) and value.is_integer():
         return int(value)

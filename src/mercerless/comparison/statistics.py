@@ -37,10 +37,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-_LEVEL = 0.95
-#: What mutual influence of the items multiplies the variance of a mean by, at most; see above.
-_MUTUAL = 2.0
-
 
 class ScoredSplit(NamedTuple):
     """What all learners did on the test items of one split."""
@@ -72,10 +68,11 @@ class Differences(NamedTuple):
         return bool(self.interval(i, j)[0] > 0.0)
 
 
-def compare_splits(splits: Sequence[ScoredSplit], n_folds: int) -> Differences:
+def compare_splits(splits: Sequence[ScoredSplit], n_folds: int, mutual: float = 2.0) -> Differences:
     """All pairwise differences of learners that were scored on the same splits; a repeat may lack some of them.
 
     ``n_folds`` is how many splits a complete repeat has; the confidence, 95 %, is that over all pairs together.
+    ``mutual`` is what the influence of items on each other multiplies the variance of a mean by, at most; see above.
     """
     ratio = 1.0 / (n_folds - 1)
     scores = np.array([split.contributions.mean(axis=0) for split in splits])
@@ -83,7 +80,7 @@ def compare_splits(splits: Sequence[ScoredSplit], n_folds: int) -> Differences:
     of_items = _of_pairs(covariance)
     np.fill_diagonal(of_items, _variances_of_one_repeat(splits))
     of_training = (1.0 / len(splits) + ratio / n_folds) * _training_variance(splits, scores)
-    variance = np.maximum(_MUTUAL * of_items, (1.0 + ratio) * of_items + of_training)
+    variance = np.maximum(mutual * of_items, (1.0 + ratio) * of_items + of_training)
     variance = np.maximum(variance, _of_one_disagreement(variance, n_units))
     return _judged(scores.mean(axis=0), np.sqrt(variance), max(1, n_units - 1))
 
@@ -103,23 +100,23 @@ def compare_scores(scores: NDArray, n_folds: int) -> Differences:
     return _judged(scores.mean(axis=0), np.sqrt(variance), df)
 
 
-def _judged(mean: NDArray, standard_error: NDArray, df: int) -> Differences:
+def _judged(mean: NDArray, standard_error: NDArray, df: int, level: float = 0.95) -> Differences:
     """Differences from means and standard errors: of each learner on the diagonal, of pairs beside it."""
-    half_width = stats.t.ppf(0.5 + _LEVEL / 2, df) * np.diag(standard_error)
+    half_width = stats.t.ppf(0.5 + level / 2, df) * np.diag(standard_error)
     np.fill_diagonal(standard_error, 0.0)
-    critical = critical_value(len(mean), df)
+    critical = critical_value(len(mean), df, level)
     difference = np.subtract.outer(mean, mean)
     return Differences(mean, half_width, difference, standard_error, critical)
 
 
 @lru_cache
-def critical_value(n_learners: int, df: int) -> float:
-    """How many standard errors the largest of all pairwise differences exceeds with probability 5 %."""
+def critical_value(n_learners: int, df: int, level: float = 0.95) -> float:
+    """How many standard errors the largest of all pairwise differences stays below with probability `level`."""
     if n_learners < 2:
         return 0.0
     if n_learners == 2:
-        return float(stats.t.ppf(0.5 + _LEVEL / 2, df))
-    studentized_range = stats.studentized_range.ppf(_LEVEL, n_learners, min(df, 1000))
+        return float(stats.t.ppf(0.5 + level / 2, df))
+    studentized_range = stats.studentized_range.ppf(level, n_learners, min(df, 1000))
     return float(studentized_range / np.sqrt(2.0))
 
 

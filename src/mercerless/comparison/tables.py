@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.comparison.arrays import LABEL_NAMES
 from mercerless.comparison.files import name_of
+from mercerless.comparison.limits import NAMES
 from mercerless.core.memory import check_memory
 from mercerless.core.optional import import_optional
 
@@ -24,21 +24,6 @@ if TYPE_CHECKING:
 NONE = "None"
 #: Words that mark a missing value in a table.
 MISSING = ("", "nan", "NaN", "NAN", "NA", "na", "N/A", "n/a", "<NA>", "null", "NULL", NONE, "?")
-#: First columns of these names say what the rows are called.
-ID_NAMES = (
-    "",
-    "id",
-    "ids",
-    "index",
-    "name",
-    "names",
-    "item",
-    "items",
-    "sample",
-    "samples",
-    "rownames",
-    "unnamed: 0",
-)
 SPACES = r"\s+"
 
 
@@ -491,8 +476,8 @@ class _FirstLine:
     def has_usual_name(self) -> bool:
         """Whether a word is a usual name of labels, or the first one a usual name of rows' names."""
         words = [self.cells[i].lower() for i in self.words]
-        is_id = 0 in self.words and self.cells[0].lower() in ID_NAMES
-        return is_id or any(word in LABEL_NAMES for word in words)
+        is_id = 0 in self.words and self.cells[0].lower() in NAMES.ids
+        return is_id or any(word in NAMES.labels for word in words)
 
     def is_above_names(self) -> bool:
         """Whether all cells below one of the words are different words."""
@@ -513,7 +498,7 @@ def _names_rows(frame: "DataFrame", named: bool) -> bool:
     first = frame.iloc[:, 0]
     if frame.shape[1] < 2 or not _is_key(first):
         return False
-    if named and name.lower() in ID_NAMES:
+    if named and name.lower() in NAMES.ids:
         return name == "" or frame.shape[1] > 2 or first.dtype.kind in "biu"
     words = first.dtype.kind == "O"
     others = all(dtype.kind in "biuf" for dtype in frame.dtypes[1:])

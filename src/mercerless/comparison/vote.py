@@ -18,8 +18,7 @@ from mercerless.comparison.records import Record
 from mercerless.comparison.scoring import scores_of_predictions
 
 VOTE = "vote"
-N_MEMBERS = 3
-#: Two that agree outvote the first; where all three differ, the first decides.
+#: Of the three members, the best first: two that agree outvote the first; where all three differ, the first decides.
 WEIGHTS = (3, 2, 2)
 
 Records = dict[str, dict[tuple[int, int], Record]]
@@ -32,14 +31,14 @@ def best_three(records: Records, splits: Sequence[tuple[int, int]], metric: str)
         for name, of_name in records.items()
         if name != "dummy"
     }
-    return sorted(means, key=lambda name: -means[name])[:N_MEMBERS]
+    return sorted(means, key=lambda name: -means[name])[: len(WEIGHTS)]
 
 
 def vote_records(
     problem: Problem, records: Records, splits: list[tuple[int, int]], metric: str
 ) -> Records:
     """Return the records of the vote, one per split; none for matrices, or where there is too little to choose by."""
-    if problem.is_matrix or len(records.keys() - {"dummy"}) < N_MEMBERS or not splits:
+    if problem.is_matrix or len(records.keys() - {"dummy"}) < len(WEIGHTS) or not splits:
         return {}
     votes = {}
     for split in splits:

@@ -4,8 +4,6 @@ import re
 
 from sklearn.metrics import get_scorer_names
 
-#: The score that counts where none is asked for.
-DEFAULT_METRIC = {"classification": "accuracy", "regression": "r2"}
 #: Short names, and what scikit-learn calls them.
 SHORT_METRICS = {
     "mae": "neg_mean_absolute_error",
@@ -22,29 +20,27 @@ WORDS = {
     "roc_auc": "area under ROC",
     "log_loss": "log-loss",
 }
-_REGRESSION = re.compile(
-    r"r2|explained_variance|max_error|d2_absolute.*|neg_(mean|root|median|max).*"
-)
-_NEITHER = re.compile(
-    r".*(rand_score|_info_score|mutual_info.*|completeness.*|homogeneity.*|fowlkes.*|v_measure.*)"
-)
-_PROBABILITIES = re.compile(r"neg_log_loss|neg_brier_score|d2_(log_loss|brier)_score|roc_auc_ov.*")
-_SHARES = re.compile(
-    r"(balanced_|top_k_)?accuracy|(f1|precision|recall|jaccard|roc_auc)(_.*)?|average_precision"
-)
+
+
+def is_of_regression(metric: str) -> bool:
+    """Whether one of scikit-learn's scores is for numbers."""
+    pattern = r"r2|explained_variance|max_error|d2_absolute.*|neg_(mean|root|median|max).*"
+    return re.fullmatch(pattern, metric) is not None
+
+
+def is_of_clusters(metric: str) -> bool:
+    """Whether one of scikit-learn's scores is for neither classes nor numbers."""
+    pattern = r".*(rand_score|_info_score|mutual_info.*|completeness.*|homogeneity.*|fowlkes.*|v_measure.*)"
+    return re.fullmatch(pattern, metric) is not None
 
 
 def check_metric(metric: str | None, task: str) -> str:
     """Return scikit-learn's name of the score that counts; one sentence where it does not suit the task."""
     if metric is None:
-        return DEFAULT_METRIC[task]
+        return "r2" if task == "regression" else "accuracy"
     name = SHORT_METRICS.get(metric, metric)
-    names = [known for known in get_scorer_names() if not _NEITHER.fullmatch(known)]
-    fitting = [
-        known
-        for known in names
-        if (_REGRESSION.fullmatch(known) is not None) == (task == "regression")
-    ]
+    names = [known for known in get_scorer_names() if not is_of_clusters(known)]
+    fitting = [known for known in names if is_of_regression(known) == (task == "regression")]
     if name not in names:
         raise ValueError(
             f"There is no metric {metric!r}; for {task} there are {', '.join(sorted(fitting))}."
@@ -61,7 +57,8 @@ def check_metric(metric: str | None, task: str) -> str:
 
 def needs_probabilities(metric: str) -> bool:
     """Whether a metric scores probabilities, which not every classifier gives."""
-    return _PROBABILITIES.fullmatch(metric) is not None
+    pattern = r"neg_log_loss|neg_brier_score|d2_(log_loss|brier)_score|roc_auc_ov.*"
+    return re.fullmatch(pattern, metric) is not None
 
 
 def metric_words(metric: str) -> str:
@@ -76,7 +73,9 @@ def metric_words(metric: str) -> str:
 
 def is_share(metric: str) -> bool:
     """Whether a metric is shown as a percentage."""
-    return _SHARES.fullmatch(metric) is not None
+    of_classes = r"(f1|precision|recall|jaccard|roc_auc)(_.*)?"
+    pattern = rf"(balanced_|top_k_)?accuracy|{of_classes}|average_precision"
+    return re.fullmatch(pattern, metric) is not None
 
 
 def format_score(metric: str, score: float) -> str:
@@ -113,9 +112,14 @@ def parse_budget(budget: float | str | None) -> float | None:
 
 def duration(seconds: float) -> str:
     """Seconds for people: "35 s", "2 min", "1.5 h"."""
-    if seconds < 1:
+    if seconds < 0.9995:  # what is rounded to 1000 ms is a second
         return f"{1000 * seconds:.3g} ms"
     for size, unit in ((3600, "h"), (60, "min")):
         if seconds >= 2 * size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.3g} s"
+            return f"{_three_digits(seconds / size)} {unit}"
+    return f"{_three_digits(seconds)} s"
+
+
+def _three_digits(number: float) -> str:
+    """A positive number with three digits, or all digits before the point; never with an exponent."""
+    return f"{number:.3g}" if number < 999.5 else f"{number:.0f}"
