@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from joblib.externals.loky.process_executor import ShutdownExecutorError
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -37,7 +38,14 @@ from mercerless.comparison.result import Comparison, compare, compare_problem
 from mercerless.comparison.schedule import Run
 from mercerless.comparison.scoring import outer_folds, possible_parts, take_part
 from mercerless.comparison.words import format_score, parse_budget
-from mercerless.comparison.workers import Finished, Here, Job, Processes, _read_results
+from mercerless.comparison.workers import (
+    Finished,
+    Here,
+    Job,
+    Processes,
+    _read_results,
+    started_early,
+)
 from mercerless.datasets import load_digit_shapes, make_balls3d
 from mercerless.spectra import DissimilarityKernel, indefiniteness
 
@@ -574,6 +582,14 @@ def test_every_learner_has_its_defaults_then_its_search_before_any_repeat(monkey
     ]
 
 
+def test_baselines_have_all_splits_before_dearer_learners_have_any(monkeypatch):
+    """A table of a thousand rows has gradient boosting within ten seconds, whatever else is there."""
+    seconds = {"dummy": 0.01, "features": 30.0, "krein-svm": 32.0, "stack": 1.6}
+    run, clock = fake_run(monkeypatch, seconds, 60.0, curves=False)
+    order = [task.learner for task in run.store.records]
+    assert order[:10] == ["dummy"] * 5 + ["features"] * 5 and clock.now < 60
+
+
 def test_a_search_that_does_not_fit_is_not_begun(monkeypatch):
     seconds = {"dummy": 0.01, "neighbors": 0.5, "krein-svm": 24.0}
     run, clock = fake_run(monkeypatch, seconds, 60.0)
@@ -965,6 +981,10 @@ def test_where_time_is_short_all_learners_have_about_as_many_splits(monkeypatch)
     assert clock.now < 61 and max(counts[1:]) - min(counts[1:]) <= 1 and min(counts[1:]) >= 2
 
 
+def add_one(shared):
+    yield shared + 1
+
+
 def one_then_sleep(shared):
     yield shared + 1
     time.sleep(3600)
@@ -985,6 +1005,24 @@ def test_what_a_stopped_job_has_finished_is_kept(limit, end):
         assert [(job.results, job.end) for job in finished] == [([42], end)]
     finally:
         workers.close()
+
+
+@pytest.mark.slow
+def test_processes_that_were_started_early_are_used_and_the_others_ended():
+    with started_early(2) as processes:
+        early = list(processes)
+        workers = Processes(41, 1, processes)
+        try:
+            assert workers.slots[0].process in early and len(processes) == 1
+            while not workers.free:
+                workers.wait(1.0)
+            workers.start(Job("group", add_one))
+            assert workers.wait(60.0)[0].results == [42]
+        finally:
+            workers.close()
+    for process in early:
+        with pytest.raises(ShutdownExecutorError):
+            process.executor.submit(time.sleep, 0)
 
 
 def test_a_guess_alone_is_no_comparison():

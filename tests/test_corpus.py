@@ -758,17 +758,46 @@ def test_what_is_no_data_is_named_with_the_way_out(tmp_path, name):
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_refusal_imports_neither_numpy_nor_pandas(tmp_path):
+AT_ONCE = {
+    "what is no data": (["a.pdf"], "'a.pdf' seems to be a PDF; save its table as .csv."),
+    "what is neither text nor known": (["a.bin"], "'a.bin' is not text; save it as UTF-8."),
+    "no file": (["none.csv"], "There is no file 'none.csv'; check the path."),
+    "no file behind an option": (
+        ["--budget", "9s", "none.csv"],
+        "There is no file 'none.csv'; check the path.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_a_refusal_imports_neither_numpy_nor_pandas(tmp_path, name):
+    words, sentence = AT_ONCE[name]
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7")
+    (tmp_path / "a.bin").write_bytes(b"\x01\x00\x02\x07" * 20)
+    done = imported_by(tmp_path, ["compare", *words])
+    assert done.stdout.split() == ["2", "False", "False"]
+    assert done.stderr == f"mercerless compare: {sentence}\n"
+
+
+def imported_by(folder, words):
+    """Run a command; it prints its exit code, and whether NumPy and pandas were imported."""
     code = (
-        "import sys; from mercerless.cli import main; code = main(['compare', 'a.pdf']); "
+        f"import sys; from mercerless.cli import main; code = main({words!r}); "
         "print(code, 'numpy' in sys.modules, 'pandas' in sys.modules)"
+    )
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+
+
+def test_a_mistyped_option_imports_neither_numpy_nor_pandas(tmp_path):
+    code = (
+        "import sys; from mercerless.cli import main\n"
+        "try: main(['compare', '--bugdet', '9s'])\n"
+        "except SystemExit: print('numpy' in sys.modules, 'pandas' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
     )
-    assert done.stdout.split() == ["2", "False", "False"]
-    assert done.stderr == "mercerless compare: 'a.pdf' seems to be a PDF; save its table as .csv.\n"
+    assert done.stdout.split() == ["False", "False"]
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -9,7 +9,7 @@ import pytest
 
 from mercerless import KreinSVC
 from mercerless.cli import main
-from mercerless.commands import _common, inspect
+from mercerless.commands import _arguments, _common, inspect
 from mercerless.commands import predict as predict_command
 from mercerless.comparison import items, predictions
 from mercerless.comparison.columns import DateFeatures, find_columns
@@ -298,8 +298,8 @@ def test_the_confusion_matrix_has_given_classes_in_its_rows():
 
 def parse(*words):
     parser = argparse.ArgumentParser()
-    _common.add_data_arguments(parser)
-    _common.add_run_arguments(parser)
+    _arguments.add_data_arguments(parser)
+    _arguments.add_run_arguments(parser)
     return parser.parse_args(words)
 
 
@@ -340,6 +340,7 @@ def test_every_option_about_the_run_arrives(monkeypatch):
     args = parse(*words.split(), "--no-curves", "--resume")
     args.command = "compare"
     args.started = 17.0
+    args.processes = ["a process"]
     _common.run_comparison(args, None)
     assert given.pop("progress") is not None
     assert given == {
@@ -352,10 +353,12 @@ def test_every_option_about_the_run_arrives(monkeypatch):
         "random_state": 5,
         "resume": True,
         "started": 17.0,
+        "processes": ["a process"],
     }
     args = parse("t.csv", "--budget", "none")
     args.command = "compare"
     args.started = 18.0
+    args.processes = []
     _common.run_comparison(args, None)
     assert given["budget"] is None and given["learners"] is None and given["curves"] is True
 

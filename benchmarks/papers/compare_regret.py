@@ -2,11 +2,11 @@
 
     python benchmarks/papers/compare_regret.py [--sets heart yacht] [--budgets 10 60] [--long 300] [--jobs 2] [--again]
 
-Of every set, 30 % of the items are held back. The reference is a comparison within a long budget, which ends when every
-learner was searched on all splits; `complete` says whether it got there. Its best single learner by cross-validation is
-fitted on all items that are not held back, and so is what a comparison within each budget recommends; both are scored
-on the items held back. Regret is the first score minus the second, `standard_error` that of this difference over the
-items held back. Scores are accuracies or R2.
+Of every set, 30 % of the items are held back. The reference is a comparison without a budget: every learner is searched
+on five splits, and interrupted after `long` seconds; `complete` says that it was not. Its best single learner by
+cross-validation is fitted on all items that are not held back, and so is what a comparison within each budget
+recommends; both are scored on the items held back. Regret is the first score minus the second, `standard_error` that of
+this difference over the items held back. Scores are accuracies or R2.
 
 Reads the sets from $MERCERLESS_DATA, at most `most` items of each. Rows are merged into results/compare_regret.csv as
 they are measured, and those that are there are not measured again unless asked to; references are kept in a folder of
@@ -20,7 +20,6 @@ import os
 import tempfile
 import time
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +30,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
 from mercerless import compare
-from mercerless.comparison import schedule
 
 RESULTS = Path(__file__).parent / "results" / "compare_regret.csv"
 KEYS = ("set", "budget", "jobs")
@@ -111,23 +109,29 @@ def merits(found, learner, halves):
     return 1.0 - (predicted - halves.y_new) ** 2 / np.var(halves.y_new)
 
 
+def run_to_end(halves, arguments):
+    """Return a comparison with all searches, interrupted if it takes too long, and the seconds that it took."""
+    start = time.perf_counter()
+
+    def watch(text, done, total):
+        if time.perf_counter() - start > arguments.long:
+            raise KeyboardInterrupt
+
+    return run(halves, arguments.jobs, repeats=1, progress=watch)
+
+
 def reference(name, halves, arguments):
     """Return the best learner of all run to their end, what items add to its score, seconds, and whether all ended."""
     folder = Path(tempfile.gettempdir()) / "mercerless-regret"
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}-{len(halves.y)}-{arguments.long:g}.npz"
     if not path.exists():
-        shares = schedule.SHARES
-        schedule.SHARES = replace(shares, most_repeats=1)
-        found, seconds = run(halves, arguments.jobs, budget=arguments.long)
-        schedule.SHARES = shares
+        found, seconds = run_to_end(halves, arguments)
         singles = [row for row in found.table if row["learner"] not in ("vote", "dummy")]
         best = max(singles, key=lambda row: row["score"])["learner"]
-        n_searched = sum(row["form"] == "search" and row["part"] == 1.0 for row in singles)
-        complete = n_searched == len(found.learners) - 1
-        np.savez(
-            path, best=best, merit=merits(found, best, halves), seconds=seconds, complete=complete
-        )
+        merit = merits(found, best, halves)
+        complete = not found.interrupted
+        np.savez(path, best=best, merit=merit, seconds=seconds, complete=complete)
     with np.load(path) as kept:
         return str(kept["best"]), kept["merit"], float(kept["seconds"]), bool(kept["complete"])
 

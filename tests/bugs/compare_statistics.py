@@ -57,7 +57,12 @@ BUGS = [
     ),
     Bug("race-negative-threshold", "if abs(z) <= 2:", "if abs(z) <= 1:", RACE + "two_standard"),
     # new ones
-    Bug("race-mutual", "mutual: float = 2.0", "mutual: float = 1.25", STATISTICS + "'definition or agree'"),
+    Bug(
+        "race-mutual",
+        "mutual: float = 2.0",
+        "mutual: float = 1.25",
+        STATISTICS + "'definition or agree'",
+    ),
     Bug(
         "race-own-averaged",
         "np.fill_diagonal(of_items, _variances_of_one_repeat(splits))",

@@ -3,10 +3,12 @@
 import argparse
 import shlex
 import sys
+from typing import TYPE_CHECKING
 
-from mercerless.commands import _common
-from mercerless.comparison.result import Comparison
-from mercerless.core.optional import import_optional
+from mercerless.commands._arguments import add_data_arguments, add_run_arguments
+
+if TYPE_CHECKING:
+    from mercerless.comparison.result import Comparison
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +29,8 @@ examples:
 
 exit codes: 0 done, 2 something is wrong with the input or the Dask cluster, 130 interrupted (the report of what was
 finished is written)"""
-    _common.add_data_arguments(parser, optional=True)
-    _common.add_run_arguments(parser)
+    add_data_arguments(parser, optional=True)
+    add_run_arguments(parser)
     parser.add_argument(
         "--output",
         metavar="HTML",
@@ -39,7 +41,20 @@ finished is written)"""
 
 
 def run(args: argparse.Namespace) -> int:
+    """Start processes, which then import what they need while this one does, and compare."""
+    from mercerless.comparison.workers import started_early
+
+    is_timed = args.repeats is None and args.budget != "none"
+    n_processes = args.jobs if args.dask is None and (is_timed or args.jobs > 1) else 0
+    with started_early(n_processes) as args.processes:
+        return run_comparison(args)
+
+
+def run_comparison(args: argparse.Namespace) -> int:
     """Read, compare, report."""
+    from mercerless.commands import _common
+    from mercerless.core.optional import import_optional
+
     output = _common.check_output(args.output, ".html")
     saved = None
     if args.save is not None:
@@ -66,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def command(args: argparse.Namespace, comparison: Comparison) -> str:
+def command(args: argparse.Namespace, comparison: "Comparison") -> str:
     """Return the command that repeats the comparison exactly, all guesses and the number of repeats spelled out."""
     words = _data_words(args)
     if args.data is not None:

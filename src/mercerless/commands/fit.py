@@ -10,6 +10,7 @@ import numpy as np
 
 from mercerless import persistence
 from mercerless.commands import _common
+from mercerless.commands._arguments import add_data_arguments, add_run_arguments
 from mercerless.comparison.learners import (
     Learner,
     Terms,
@@ -34,8 +35,8 @@ examples:
   mercerless predict model.skops new-rows.csv                       then predict
 
 exit codes: 0 done, 2 something is wrong with the input, 130 interrupted (nothing is written)"""
-    _common.add_data_arguments(parser)
-    _common.add_run_arguments(parser)
+    add_data_arguments(parser)
+    add_run_arguments(parser)
     parser.add_argument(
         "--learner", metavar="NAME", help="the learner, by its name in the report (the recommended)"
     )
@@ -54,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     output = _common.check_output(args.output, ".skops")
     problem = _common.read(args)
     if args.learner is None:
+        args.processes = []
         comparison = _common.run_comparison(args, problem)
         if comparison.interrupted:
             raise KeyboardInterrupt

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.commands import _common
+from mercerless.commands._arguments import add_file_arguments
 from mercerless.comparison import arrays, files, formats, matrices
 from mercerless.comparison.gaps import fill_gaps
 from mercerless.comparison.labels import is_missing, parse_labels, read_labels
+from mercerless.comparison.limits import NAMES
 from mercerless.comparison.problem import conversion, item_similarities
 from mercerless.comparison.report import render_matrix
 from mercerless.comparison.tables import CellTable, Items, Pairs
@@ -61,7 +63,7 @@ examples:
         "--labels", metavar="FILE", help="one label per row; an .npz file's own y is found"
     )
     parser.add_argument("--kind", choices=KINDS, help="what the entries are (guessed)")
-    _common.add_file_arguments(parser)
+    add_file_arguments(parser)
     parser.add_argument(
         "--output",
         metavar="FILE",
@@ -167,7 +169,7 @@ def read_matrix(
         return pairs.X, name, None, pairs.ids
     if isinstance(content, CellTable):
         columns = list(map(str, content.frame.columns))
-        label = next((one for one in columns if one.lower() in arrays.LABEL_NAMES), None)
+        label = next((one for one in columns if one.lower() in NAMES.labels), None)
         labels = None
         if label is not None:
             labels = parse_labels(content.text(label), files.name_of(path), content.none_is_missing)

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 
 from mercerless import persistence
 from mercerless.commands import _common
+from mercerless.commands._arguments import add_file_arguments
 from mercerless.comparison import arrays, files, formats, matrices
 from mercerless.comparison.columns import coerce
 from mercerless.comparison.problem import STRING_SIMILARITIES, as_distances, item_similarities
@@ -51,7 +52,7 @@ exit codes: 0 done, 2 something is wrong with the input"""
     parser.add_argument("model", metavar="MODEL", help="a .skops file from 'mercerless fit'")
     parser.add_argument("data", metavar="DATA", help="the new items")
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file")
-    _common.add_file_arguments(parser)
+    add_file_arguments(parser)
     parser.add_argument(
         "--similarity",
         metavar="MODULE:FUNCTION",

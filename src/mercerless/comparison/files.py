@@ -92,6 +92,8 @@ def existing_file(path: str | os.PathLike) -> Path:
             if not head:
                 raise ValueError(f"{str(path)!r} is empty.")
             check_readable(head, path)
+            if _is_unknown(head, path):
+                raise _not_text(path)
             if head.startswith(b"PK"):
                 _zip_format(file, path)
     return path
@@ -158,16 +160,17 @@ def _open(path: Path) -> BinaryIO:
     return io.BytesIO(content)
 
 
+def _opener(head: bytes) -> Any:
+    """Return what opens a compressed file with these first bytes, or None."""
+    openers: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ": lzma.open, b"BZh": bz2.open}
+    return next((opener for mark, opener in openers.items() if head.startswith(mark)), None)
+
+
 def _uncompressed(file: BinaryIO, path: Path) -> BinaryIO:
     """Return the content of a compressed file, or the file itself."""
     head = file.read(8)
     file.seek(0)
-    compressions: dict[bytes, Any] = {
-        b"\x1f\x8b": gzip.open,
-        b"\xfd7zXZ": lzma.open,
-        b"BZh": bz2.open,
-    }
-    opener = next((opener for mark, opener in compressions.items() if head.startswith(mark)), None)
+    opener = _opener(head)
     is_archive = head.startswith(b"PK") and _zip_format(file, path) == ""
     is_named_so = is_compressed(path.suffix.lower())
     if opener is None and not is_archive and not is_named_so:
@@ -242,6 +245,19 @@ def detect_format(file: BinaryIO, path: Path) -> str:
     """Return the format of an uncompressed file: by its content, else by its ending, else a table."""
     head = file.read(LIMITS.head_bytes)
     file.seek(0)
+    marked = _marked_format(head)
+    if marked:
+        return marked
+    if head.startswith(b"PK"):
+        return _zip_format(file, path)
+    hinted = format_of_ending(ending_of(path), "table")
+    if _is_binary(head):
+        return hinted
+    return _text_format(head) or hinted
+
+
+def _marked_format(head: bytes) -> str:
+    """Return the binary format that the first bytes of a file are the mark of, or ""."""
     marks = {
         b"\x93NUMPY": "npy",
         b"PAR1": "parquet",
@@ -249,15 +265,25 @@ def detect_format(file: BinaryIO, path: Path) -> str:
         b"FEA1": "feather",
         b"MATLAB 5": "mat",
     }
-    for mark, form in marks.items():
-        if head.startswith(mark):
-            return form
-    if head.startswith(b"PK"):
-        return _zip_format(file, path)
-    hinted = format_of_ending(ending_of(path), "table")
-    if b"\0" in head[:1000] and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-        return hinted  # binary
-    return _text_format(head) or hinted
+    return next((form for mark, form in marks.items() if head.startswith(mark)), "")
+
+
+def _is_binary(head: bytes) -> bool:
+    is_utf16 = head[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return b"\0" in head[:1000] and not is_utf16
+
+
+def _is_unknown(head: bytes, path: Path) -> bool:
+    """Whether a file is neither text nor binary in a way that its first bytes or its ending tell."""
+    if not _is_binary(head) or _marked_format(head) or head.startswith(b"PK"):
+        return False
+    hinted = format_of_ending(ending_of(path))
+    is_hinted = holds_arrays(hinted) or holds_frame(hinted) or hinted == "xlsx"
+    return not is_hinted and _opener(head) is None and not is_compressed(path.suffix.lower())
+
+
+def _not_text(path: Path) -> ValueError:
+    return ValueError(f"{name_of(path)} is not text; save it as UTF-8.")
 
 
 def _text_format(head: bytes) -> str:
@@ -291,7 +317,7 @@ def read_text(file: BinaryIO, path: Path) -> str:
     try:
         text = _decode(content, "utf-16" if is_utf16 else "utf-8-sig")
     except ValueError:
-        raise ValueError(f"{name_of(path)} is not text; save it as UTF-8.") from None
+        raise _not_text(path) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -8,6 +8,7 @@ from numbers import Integral
 from sklearn.base import BaseEstimator
 
 from mercerless.comparison.words import parse_budget
+from mercerless.comparison.workers import StartedProcess
 from mercerless.core.validation import check_number
 
 ProgressReporter = Callable[[str, int, int], None]
@@ -34,6 +35,7 @@ class Options:
     resume: bool = False
     progress: ProgressReporter = silent
     started: float = field(default_factory=time.perf_counter)  # the budget counts from here
+    processes: list[StartedProcess] = field(default_factory=list)  # that wait for work
 
     def __post_init__(self) -> None:
         check_number("repeats", self.repeats, whole=True, none=True)

@@ -34,6 +34,7 @@ class Shares:
     report_seconds: float = 2.5  # that a report takes on an idle core
     spare: float = 0.1  # of what is left is not planned for: expected costs are uncertain
     cheap: float = 0.02  # of what is left: a step that takes less is run at once
+    baseline: float = 0.05  # the same for a baseline, which nobody wants to miss
     dear: float = (
         0.05  # of the budget: a learner that takes more for a split is tried on a small part first
     )
@@ -134,7 +135,9 @@ class Run:
     def go(self) -> Self:
         """Run until everything is done, the budget is spent, or the user interrupts."""
         is_timed = self.options.is_timed
-        workers = self.workers or make_workers(self.terms, self.options.n_jobs, can_stop=is_timed)
+        workers = self.workers or make_workers(
+            self.terms, self.options.n_jobs, can_stop=is_timed, processes=self.options.processes
+        )
         self.n_workers = workers.n_jobs
         try:
             self._loop(workers, self._timed_steps() if is_timed else self._all_steps())
@@ -378,7 +381,7 @@ class Run:
         cheap = [
             step
             for step in fitting
-            if seconds[step] < SHARES.cheap * self.remaining
+            if seconds[step] < self._cheap_share(step) * self.remaining
             and step.level.part == self._parts(step.group)[-1]
         ]
         if cheap:
@@ -389,6 +392,11 @@ class Run:
             return is_dear, step.fold % (N_FOLDS + 1), seconds[step]  # the test set comes last
 
         return min(fitting, key=place, default=None)
+
+    def _cheap_share(self, step: Step) -> float:
+        """The share of the time left below which a step is cheap."""
+        families = {learner.family for learner in self.groups[step.group]}
+        return SHARES.baseline if families == {"baseline"} else SHARES.cheap
 
     def _next_judgment(self) -> Step | None:
         """The negative part of the spectrum is judged once, after the defaults."""

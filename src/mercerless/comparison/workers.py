@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -40,13 +42,20 @@ class Finished(NamedTuple):
     end: str = "done"
 
 
-def make_workers(shared: Any, n_jobs: int | None, can_stop: bool) -> "Here | Processes | Backend":
-    """Return workers for `n_jobs` jobs at the same time; `can_stop` where they must be able to stop a running job."""
+def make_workers(
+    shared: Any, n_jobs: int | None, can_stop: bool, processes: "list[StartedProcess] | None" = None
+) -> "Here | Processes | Backend":
+    """Return workers for `n_jobs` jobs at the same time.
+
+    ``can_stop`` if they must be able to stop a running job; ``processes`` that were started early are used first.
+    """
     kind = type(get_active_backend()[0]).__name__
     if kind not in ("LokyBackend", "SequentialBackend"):
         return Backend(shared, n_jobs)
     n_jobs = max(1, effective_n_jobs(n_jobs))
-    return Processes(shared, n_jobs) if can_stop or n_jobs > 1 else Here(shared)
+    if n_jobs == 1 and not can_stop:
+        return Here(shared)
+    return Processes(shared, n_jobs, processes)
 
 
 class Here:
@@ -85,17 +94,42 @@ class Here:
 # ---------------------------------------------------------------------------------------------------- processes
 
 
+class StartedProcess:
+    """A process that imports what jobs need, before it knows their data."""
+
+    def __init__(self) -> None:
+        # more threads than cores wait for each other, on a busy machine for most of the time
+        env = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+        self.executor = ProcessPoolExecutor(1, env=env)
+        self.ready: Future = self.executor.submit(_warm)
+
+    def close(self) -> None:
+        """End it."""
+        self.executor.shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def started_early(n_jobs: int) -> Iterator[list[StartedProcess]]:
+    """Start processes; those that nobody has taken from the list at the end are ended."""
+    n_processes = effective_n_jobs(n_jobs) if n_jobs else 0
+    processes = [StartedProcess() for _ in range(n_processes)]
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.close()
+
+
 class _Slot:
     """One process with at most one job; `begun` is when the job began, None while the process is starting."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, process: StartedProcess):
+        self.path = path
         self.results = path.parent / f"results-{uuid4().hex}"
-        # more threads than cores wait for each other, on a busy machine for most of the time
-        env = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-        self.executor = ProcessPoolExecutor(1, initializer=_load, initargs=(path,), env=env)
+        self.process = process
         self.job: Job | None = None
         self.limit = float("inf")
-        self.future: Future = self.executor.submit(_warm)
+        self.future: Future = process.ready
         self.begun: float | None = None
 
     @property
@@ -107,8 +141,8 @@ class _Slot:
         self.job = job
         self.limit = limit
         self.results.unlink(missing_ok=True)
-        self.future = self.executor.submit(
-            with_settings(_call), job.function, job.arguments, self.results
+        self.future = self.process.executor.submit(
+            with_settings(_call), self.path, job.function, job.arguments, self.results
         )
 
     def overdue(self, now: float) -> bool:
@@ -125,11 +159,14 @@ class _Slot:
 class Processes:
     """Processes with one thread and one job each, so that a job can be ended without touching the others."""
 
-    def __init__(self, shared: Any, n_jobs: int):
+    def __init__(self, shared: Any, n_jobs: int, processes: list[StartedProcess] | None = None):
         self.n_jobs = n_jobs
         self.folder = Path(tempfile.mkdtemp(prefix="mercerless-"))
         joblib.dump(shared, self._path)  # large arrays become memory maps that all processes share
-        self.slots = [_Slot(self._path) for _ in range(n_jobs)]
+        self.slots = []
+        for _ in range(n_jobs):
+            process = processes.pop() if processes else StartedProcess()
+            self.slots.append(_Slot(self._path, process))
 
     @property
     def _path(self) -> Path:
@@ -195,8 +232,8 @@ class Processes:
 
     def _renew(self, i: int) -> None:
         """End a process and start another in its place."""
-        self.slots[i].executor.shutdown(wait=True, kill_workers=True)
-        self.slots[i] = _Slot(self._path)
+        self.slots[i].process.close()
+        self.slots[i] = _Slot(self._path, StartedProcess())
 
     def stop(self) -> list[Finished]:
         """Give back what the running jobs have so far."""
@@ -205,17 +242,14 @@ class Processes:
     def close(self) -> None:
         """End all processes."""
         for slot in self.slots:
-            slot.executor.shutdown(wait=True, kill_workers=True)
+            slot.process.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-_SHARED: Any = None
-
-
-def _load(path: Path) -> None:
+@lru_cache(maxsize=1)
+def _load(path: Path) -> Any:
     """Read what all jobs share, once per process."""
-    global _SHARED
-    _SHARED = joblib.load(path, mmap_mode="r")
+    return joblib.load(path, mmap_mode="r")
 
 
 def _warm() -> int:
@@ -225,10 +259,12 @@ def _warm() -> int:
     return os.getpid()
 
 
-def _call(function: Callable[..., Iterator[Any]], arguments: tuple, path: Path) -> None:
+def _call(
+    shared: Path, function: Callable[..., Iterator[Any]], arguments: tuple, results: Path
+) -> None:
     """Write every result to a file as soon as there is one: it outlives the process."""
-    for result in function(_SHARED, *arguments):
-        with path.open("ab") as file:
+    for result in function(_load(shared), *arguments):
+        with results.open("ab") as file:
             pickle.dump(result, file)
 
 
