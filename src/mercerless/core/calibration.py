@@ -1,6 +1,6 @@
 """Turn held-out scores into probabilities, by one slope and one bias per class."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ class CalibrationSettings:
     bias_precision: float = 0.5  # of the normal prior of the biases around zero
     max_iter: int = 100
     tol: float = 1e-9  # largest entry of the projected gradient, relative to the sum of weights
+    cached_numbers: int = 2**17  # of scores that are calibrated at once: as many as a cache holds
 
 
 SETTINGS = CalibrationSettings()
@@ -111,37 +112,50 @@ def calibrate(
     """
     weight = weights_or_ones(weight, scores.shape[1])
     shift = np.average(scores.mean(axis=2), axis=1, weights=weight)
-    scale = np.sqrt(
-        np.average(((scores - shift[:, None, None]) ** 2).mean(axis=2), axis=1, weights=weight)
-    )
-    scale = np.where(scale > 1e-13 * np.abs(shift), scale, np.inf)
-    inputs = (scores - shift[:, None, None]) / scale[:, None, None]
-    theta = np.zeros((len(scores), 1 + scores.shape[2]))
-    theta[:, 0] = 1.0
-    theta = _descend(theta, inputs, onehot, weight, smallest_slope)
-    value, proba = _objective(theta, inputs, onehot, weight)
-    gradient, _ = _derivatives(theta, proba, inputs, onehot, weight, smallest_slope)
+    n_settings, n, n_classes = scores.shape
+    labels = onehot.argmax(axis=1)
+    theta = np.ones((n_settings, 1 + n_classes))
+    theta[:, 1:] = 0.0
+    value = np.empty(n_settings)
+    gradient = np.empty(theta.shape)
+    scale = np.empty(n_settings)
+    at_once = max(1, SETTINGS.cached_numbers // max(1, n * n_classes))
+    for start in range(0, n_settings, at_once):
+        part = slice(start, start + at_once)
+        # classes before items: reductions over a short last axis are slow
+        inputs = np.ascontiguousarray(np.moveaxis(scores[part], 2, 1)) - shift[part, None, None]
+        scale[part] = np.sqrt(np.average((inputs**2).mean(axis=1), axis=1, weights=weight))
+        is_constant = scale[part] <= 1e-13 * np.abs(shift[part])
+        scale[part][is_constant] = np.inf
+        inputs /= scale[part, None, None]
+        problem = _Losses(inputs, labels, weight, smallest_slope)
+        theta[part], value[part], gradient[part] = _descend(theta[part], problem)
     certificate = float(np.abs(gradient).max(initial=0.0) / weight.sum())
     slope = theta[:, 0] / scale
     loss = (value - _prior(theta)) / weight.sum()
     return Calibration(slope, theta[:, 1:] - (slope * shift)[:, None], loss, certificate)
 
 
-def _descend(
-    theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray, smallest_slope: float
-) -> NDArray:
-    """The minima of the objective of `calibrate`; settings that have converged, or get no lower, are not moved."""
+def _descend(theta: NDArray, problem: "_Losses") -> tuple[NDArray, NDArray, NDArray]:
+    """The minima of the objective of `calibrate`, its values and gradients there.
+
+    Settings that have converged, or get no lower, are not moved.
+    """
     theta = theta.copy()
+    values = np.empty(len(theta))
+    gradients = np.empty(theta.shape)
     left = np.arange(len(theta))
-    value, proba = _objective(theta, inputs, onehot, weight)
+    value, proba = problem.value(theta)
     for _ in range(SETTINGS.max_iter):
-        gradient, hessian = _derivatives(theta[left], proba, inputs, onehot, weight, smallest_slope)
-        active = np.abs(gradient).max(axis=1) > SETTINGS.tol * weight.sum()
+        gradient, hessian = problem.derivatives(theta[left], proba)
+        values[left] = value
+        gradients[left] = gradient
+        active = np.abs(gradient).max(axis=1) > SETTINGS.tol * problem.weight.sum()
         if not active.any():
             break
         if not active.all():
             left = left[active]
-            inputs = inputs[active]
+            problem = problem.take(active)
             value = value[active]
             gradient = gradient[active]
             hessian = hessian[active]
@@ -149,8 +163,8 @@ def _descend(
         step = np.ones(len(left))
         for _ in range(40):
             trial = theta[left] + step[:, None] * direction
-            trial[:, 0] = np.maximum(trial[:, 0], smallest_slope)
-            trial_value, proba = _objective(trial, inputs, onehot, weight)
+            trial[:, 0] = np.maximum(trial[:, 0], problem.smallest_slope)
+            trial_value, proba = problem.value(trial)
             better = trial_value <= value + 1e-14 * np.abs(value)
             if better.all():
                 break
@@ -159,9 +173,9 @@ def _descend(
         value = trial_value[better]
         theta[left] = trial[better]
         if not better.all():
-            inputs = inputs[better]
+            problem = problem.take(better)
             proba = proba[better]
-    return theta
+    return theta, values, gradients
 
 
 def fit_temperature(proba: NDArray, onehot: NDArray, weight: NDArray, pull: float = 1.5) -> float:
@@ -193,19 +207,6 @@ def sharpen(proba: NDArray, temperature: float) -> NDArray:
     return softmax(temperature * np.log(np.maximum(proba, np.finfo(float).tiny)), axis=-1)
 
 
-def _objective(
-    theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray
-) -> tuple[NDArray, NDArray]:
-    """The objective of `calibrate` for every setting, and the probabilities."""
-    logits = theta[:, :1, None] * inputs + theta[:, None, 1:]
-    logits -= logits.max(axis=2, keepdims=True)
-    right = np.einsum("sik,ik->si", logits, onehot)
-    proba = np.exp(logits, out=logits)
-    total = proba.sum(axis=2)
-    proba /= total[:, :, None]
-    return (np.log(total) - right) @ weight + _prior(theta), proba
-
-
 def _prior(theta: NDArray) -> NDArray:
     """What the objective adds to the sum of losses."""
     return (
@@ -214,35 +215,55 @@ def _prior(theta: NDArray) -> NDArray:
     ) / 2.0
 
 
-def _derivatives(
-    theta: NDArray,
-    proba: NDArray,
-    inputs: NDArray,
-    onehot: NDArray,
-    weight: NDArray,
-    smallest_slope: float,
-) -> tuple[NDArray, NDArray]:
-    """Gradient (n_settings, 1 + n_classes) and Hessian (n_settings, 1 + n_classes, 1 + n_classes) of `_objective`.
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """The objective of `calibrate` for some settings, and its derivatives."""
 
-    Both projected: a slope at its bound that would fall stays.
-    """
-    residual = (proba - onehot) * weight[:, None]
-    gradient = np.empty_like(theta)
-    gradient[:, 0] = np.einsum("sik,sik->s", residual, inputs) + SETTINGS.slope_precision * (
-        theta[:, 0] - 1.0
-    )
-    gradient[:, 1:] = residual.sum(axis=1) + SETTINGS.bias_precision * theta[:, 1:]
-    weighted = proba * weight[:, None]
-    deviation = inputs - np.einsum("sik,sik->si", proba, inputs)[:, :, None]
-    hessian = np.empty((*theta.shape, theta.shape[1]))
-    hessian[:, 0, 0] = (
-        np.einsum("sik,sik,sik->s", weighted, deviation, deviation) + SETTINGS.slope_precision
-    )
-    hessian[:, 0, 1:] = hessian[:, 1:, 0] = np.einsum("sik,sik->sk", weighted, deviation)
-    hessian[:, 1:, 1:] = -weighted.swapaxes(1, 2) @ proba
-    classes = np.arange(1, theta.shape[1])
-    hessian[:, classes, classes] += weighted.sum(axis=1) + SETTINGS.bias_precision
-    bound = (theta[:, 0] <= smallest_slope) & (gradient[:, 0] > 0.0)
-    gradient[bound, 0] = 0.0
-    hessian[bound, 0, 1:] = hessian[bound, 1:, 0] = 0.0
-    return gradient, hessian
+    inputs: NDArray  # (n_settings, n_classes, n)
+    labels: NDArray
+    weight: NDArray
+    smallest_slope: float
+
+    def take(self, settings: NDArray) -> "_Losses":
+        """The same for some of the settings."""
+        return replace(self, inputs=self.inputs[settings])
+
+    def value(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        """The objective (n_settings,), and the probabilities (n_settings, n_classes, n)."""
+        logits = theta[:, 0, None, None] * self.inputs
+        logits += theta[:, 1:, None]
+        logits -= logits.max(axis=1, keepdims=True)
+        right = logits[:, self.labels, np.arange(len(self.labels))]
+        proba = np.exp(logits, out=logits)
+        total = proba.sum(axis=1)
+        proba /= total[:, None, :]
+        return (np.log(total) - right) @ self.weight + _prior(theta), proba
+
+    def derivatives(self, theta: NDArray, proba: NDArray) -> tuple[NDArray, NDArray]:
+        """Gradient (n_settings, 1 + n_classes) and Hessian (n_settings, 1 + n_classes, 1 + n_classes).
+
+        Both projected: a slope at its bound that would fall stays.
+        """
+        inputs = self.inputs
+        weighted = proba * self.weight
+        of_class = np.bincount(self.labels, weights=self.weight, minlength=proba.shape[1])
+        right = inputs[:, self.labels, np.arange(len(self.labels))]
+        expected = (proba * inputs).sum(axis=1)
+        gradient = np.empty_like(theta)
+        gradient[:, 0] = (expected - right) @ self.weight
+        gradient[:, 0] += SETTINGS.slope_precision * (theta[:, 0] - 1.0)
+        share = weighted.sum(axis=2)
+        gradient[:, 1:] = share - of_class + SETTINGS.bias_precision * theta[:, 1:]
+
+        deviation = inputs - expected[:, None, :]
+        spread = weighted * deviation
+        hessian = np.empty((*theta.shape, theta.shape[1]))
+        hessian[:, 0, 0] = np.einsum("ski,ski->s", spread, deviation) + SETTINGS.slope_precision
+        hessian[:, 0, 1:] = hessian[:, 1:, 0] = spread.sum(axis=2)
+        hessian[:, 1:, 1:] = -weighted @ proba.swapaxes(1, 2)
+        classes = np.arange(1, theta.shape[1])
+        hessian[:, classes, classes] += share + SETTINGS.bias_precision
+        is_bound = (theta[:, 0] <= self.smallest_slope) & (gradient[:, 0] > 0.0)
+        gradient[is_bound, 0] = 0.0
+        hessian[is_bound, 0, 1:] = hessian[is_bound, 1:, 0] = 0.0
+        return gradient, hessian
