@@ -15,7 +15,7 @@ from mercerless.lab.data import merge_rows, target_units
 from mercerless.lab.model import Rows, Settings
 from mercerless.lab.selection import LIMITS, LocalLearner, Watch
 from mercerless.lab.support import select_support
-from mercerless.table.encoding import PLAIN
+from mercerless.table.encoding import TreeColumns
 from mercerless.table.fit import TableSolution, fit_table
 from mercerless.table.members.candidate import Candidate, Contest
 from mercerless.table.members.local import LocalMachines
@@ -97,7 +97,9 @@ def test_through_a_transform_the_certificate_is_that_of_what_predicts(better):
 
     def solution(truth, is_good, certificate):
         predictions = truth if is_good else truth[::-1]
-        form = Trees("boosted trees", [], np.zeros(1), np.ones(1), 1.0, standard_scaling(X), PLAIN)
+        form = Trees(
+            "boosted trees", [], np.zeros(1), np.ones(1), 1.0, standard_scaling(X), TreeColumns()
+        )
         return TableSolution([form], held, predictions, {}, {}, certificate, 1.0)
 
     plain = solution(standardized[:, None], better == 0, 0.25)

@@ -17,14 +17,14 @@ from mercerless.lab.data import ScaledTable, merge_rows, target_units
 from mercerless.lab.model import Rows, Settings
 from mercerless.lab.selection import LocalLearner, Watch, _losses
 from mercerless.lab.support import fold_supports, select_support
-from mercerless.table.encoding import PLAIN, read_columns
+from mercerless.table.encoding import TreeColumns, read_columns
 from mercerless.table.fit import TableSolution
 from mercerless.table.members.trees import Trees, raw_predictions
 from mercerless.table.members.wide import Wide, WideLearner
-from mercerless.table.outliers import _deviations
+from mercerless.table.outliers import scaled_residuals
 from mercerless.table.plan import boosting_rows, center_count
 from mercerless.table.target import join_transformed, possible_transforms
-from mercerless.table.weighing import Judge, Labeled, pool_weights
+from mercerless.table.weighing import Labeled, pool_weights
 
 QUICK = {"n_support": 12, "kernel": "gaussian", "max_iter": 5, "random_state": 0}
 
@@ -141,13 +141,17 @@ def test_losses_and_pools_count_weights_as_repeated_rows():
         loss = repeated.loss(members[0][rows])
         assert_allclose(weighted.loss(members[0]), loss)
         if classes is None:
-            assert_allclose(Judge(Y, weighted.rows.weight, None)(members[0]), loss)
+            assert_allclose(weighted.judge(members[0]), loss)
     share = pool_weights(members, labels, counts.astype(float), 2)
-    expected = pool_weights([member[rows] for member in members], labels[rows], None, 2)
+    expected = pool_weights(
+        [member[rows] for member in members], labels[rows], np.ones(len(rows)), 2
+    )
     assert_allclose(share, expected, atol=0.05)
     # scores of another unit have the same say
-    scaled = pool_weights([members[0], members[1], 10 * members[2]], labels, None, 2)
-    plain = pool_weights(members, labels, None, 2)
+    scaled = pool_weights(
+        [members[0], members[1], 10 * members[2]], labels, np.ones(len(labels)), 2
+    )
+    plain = pool_weights(members, labels, np.ones(len(labels)), 2)
     assert_allclose(scaled[2] * 10 / scaled[0], plain[2] / plain[0], rtol=0.05)
 
 
@@ -167,11 +171,12 @@ def test_residuals_are_compared_with_those_of_rows_with_the_same_gaps():
     random = np.random.RandomState(0)
     residual = np.r_[random.normal(size=(80, 1)), 10 * random.normal(size=(20, 1))]
     gaps = (np.arange(100) >= 80)[:, None]
-    without, with_gaps = _deviations(residual), _deviations(residual, gaps)
+    without = scaled_residuals(residual, gaps[:, :0])
+    with_gaps = scaled_residuals(residual, gaps)
     assert_array_equal(with_gaps[:80], without[:80])
     assert np.median(with_gaps[80:]) < 1.5 < np.median(without[80:])
     few = (np.arange(100) >= 96)[:, None]
-    assert_array_equal(_deviations(residual, few), without)
+    assert_array_equal(scaled_residuals(residual, few), without)
 
 
 def test_ordered_categories_are_places_and_their_gaps_are_gaps():
@@ -200,7 +205,9 @@ def test_the_way_back_and_the_weights_of_held_out_rows_are_those_of_others():
     weight = 0.5 + random.rand(n)
     table = merge_rows(X, unit(y[:, None]), weight, None)
     held = random.permutation(n)
-    form = Trees("boosted trees", [], np.zeros(1), np.ones(1), 1.0, standard_scaling(X), PLAIN)
+    form = Trees(
+        "boosted trees", [], np.zeros(1), np.ones(1), 1.0, standard_scaling(X), TreeColumns()
+    )
 
     def solution(truth, noise):
         predictions = truth[held] + noise * random.normal(size=(n, 1))

@@ -98,13 +98,13 @@ def test_gaps_are_filled_and_marked():
     X[:6, 1] = X[:6, 2] = np.nan  # missing together: one mark
     X[0, 0] = np.nan  # too few for a mark
     columns = read_columns(X, None)
-    encoding = fit_encoding(X, columns, np.zeros((50, 1)), None, "", list("abcd"))
+    encoding = fit_encoding(X, columns, np.zeros((50, 1)), np.ones(50), "", list("abcd"))
     assert encoding.names == ["a", "b", "c", "d", "b is missing"]
     Z = encoding(X)
     assert_array_equal(Z[:, :4], np.where(np.isnan(X), np.nanmedian(X, axis=0), X))
     assert_array_equal(Z[:, 4], np.arange(50) < 6)
     whole = X[6:]
-    plain = fit_encoding(whole, columns, np.zeros((44, 1)), None, "", list("abcd"))
+    plain = fit_encoding(whole, columns, np.zeros((44, 1)), np.ones(44), "", list("abcd"))
     assert plain(whole) is whole  # nothing to do, nothing copied
     assert_array_equal(plain(X[:1]), np.where(np.isnan(X[:1]), np.median(whole, axis=0), X[:1]))
 
@@ -119,7 +119,7 @@ def test_trees_see_gaps_and_categories_as_such(scaling):
     X.loc[0, "many"] = "rare"
     columns = read_columns(X, "from_dtype")
     encoding = fit_encoding(
-        columns.numbers(X), columns, np.zeros((60, 1)), None, "indicators", list(X)
+        columns.numbers(X), columns, np.zeros((60, 1)), np.ones(60), "indicators", list(X)
     )
     Z = encoding(X)
     seen = tree_columns(encoding)
@@ -134,13 +134,18 @@ def test_trees_see_gaps_and_categories_as_such(scaling):
         known = ~np.isnan(out[:, j])
         assert_array_equal(np.argsort(out[known, j]), np.argsort(Z[known, j]))
     statistics = fit_encoding(
-        columns.numbers(X), columns, rng.normal(size=(60, 1)), None, "targets", list(X)
+        columns.numbers(X), columns, rng.normal(size=(60, 1)), np.ones(60), "targets", list(X)
     )
     assert tree_columns(statistics).categories == [] and tree_columns(statistics)(
         statistics(X)
     ).shape == (60, 5)
     whole = fit_encoding(
-        np.ones((9, 2)), read_columns(np.ones((9, 2)), None), np.zeros((9, 1)), None, "", ["a", "b"]
+        np.ones((9, 2)),
+        read_columns(np.ones((9, 2)), None),
+        np.zeros((9, 1)),
+        np.ones(9),
+        "",
+        ["a", "b"],
     )
     assert tree_columns(whole)(Z) is Z
 
@@ -153,7 +158,9 @@ def test_trees_split_categories_and_bear_a_column_that_a_fold_does_not_know():
     y = X["word"].isin(list("acfhkmpt")).to_numpy().astype(float)
     X.loc[:299, "late"] = np.nan
     columns = read_columns(X, "from_dtype")
-    encoding = fit_encoding(columns.numbers(X), columns, y[:, None], None, "indicators", list(X))
+    encoding = fit_encoding(
+        columns.numbers(X), columns, y[:, None], np.ones(len(y)), "indicators", list(X)
+    )
     Z = encoding(X)
     scaling, folds = standard_scaling(Z), [(np.arange(300), np.arange(300, 400))]
     rows, labels = Rows(scaling(Z), 2 * y[:, None] - 1), y.astype(int)
@@ -183,9 +190,9 @@ def test_indicators_and_target_statistics_by_hand():
     X = values[:, None]
     Y = np.repeat([[1.0], [0.0], [-1.0]], 5, axis=0) + [[0.3]]
     columns = read_columns(X, [0])
-    indicators = fit_encoding(X, columns, Y, None, "indicators", ["c"])
+    indicators = fit_encoding(X, columns, Y, np.ones(len(Y)), "indicators", ["c"])
     assert_array_equal(indicators(X), values[:, None] == [0, 1, 2])
-    means = fit_encoding(X, columns, Y, None, "targets", ["c"])
+    means = fit_encoding(X, columns, Y, np.ones(len(Y)), "targets", ["c"])
     expected = 0.3 + np.repeat([5 / 15, 0, -5 / 15], 5)  # pulled to the mean by ten rows
     assert_allclose(means(X)[:, 0], expected)
     assert_allclose(means(np.array([[7.0]])), [[0.3]])  # never seen: the mean of all
@@ -201,13 +208,13 @@ def test_no_training_row_sees_its_own_target():
     X = rng.integers(0, 8, size=(60, 1)).astype(float)
     Y = rng.normal(size=(60, 1))
     columns = read_columns(X, [0])
-    encoding = fit_encoding(X, columns, Y, None, "targets", ["c"])
+    encoding = fit_encoding(X, columns, Y, np.ones(len(Y)), "targets", ["c"])
     together = np.arange(60) // 2  # pairs of copies
-    base = training_statistics(encoding, X, Y, None, together, seed=0)[0]
+    base = training_statistics(encoding, X, Y, np.ones(60), together, seed=0)[0]
     for i in range(0, 60, 7):
         other = Y.copy()
         other[i] += 100
-        changed = training_statistics(encoding, X, other, None, together, seed=0)[0]
+        changed = training_statistics(encoding, X, other, np.ones(60), together, seed=0)[0]
         same = together == together[i]
         assert_array_equal(changed[same], base[same])
         assert not np.array_equal(changed, base)
@@ -232,7 +239,7 @@ def test_target_statistics_win_where_categories_are_many_and_ordered_by_the_targ
     Y = np.sin(3 * (effect[X[:, 0].astype(int)] + effect[X[:, 1].astype(int)]))[:, None]
     Y = (Y + 0.3 * rng.normal(size=Y.shape)) / Y.std()
     encoding, Z = encode_table(
-        X, read_columns(X, [0, 1]), Y, None, None, ["a", "b"], np.random.RandomState(0)
+        X, read_columns(X, [0, 1]), Y, np.ones(500), None, ["a", "b"], np.random.RandomState(0)
     )
     assert len(encoding.names) == Z.shape[1]
     assert {type(category) for category in encoding.categories} == {Category}

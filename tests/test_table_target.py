@@ -61,7 +61,7 @@ def test_the_way_back_is_the_mean_target_not_the_transform_of_the_mean():
     random = np.random.RandomState(0)
     y = np.exp(random.randn(2000))
     log = possible_transforms(y)[0]
-    back = log.back(0.5 * random.randn(4000))
+    back = log.back(0.5 * random.randn(4000), np.ones(4000))
     unit = float(np.median(y))
     assert_allclose(
         back(np.log(np.array([0.5, 1, 2]) / unit)), np.array([0.5, 1, 2]) * np.exp(0.125), rtol=0.03
@@ -71,7 +71,9 @@ def test_the_way_back_is_the_mean_target_not_the_transform_of_the_mean():
     weight = np.r_[np.ones(2000), np.zeros(2000)]
     errors = np.r_[0.5 * random.randn(2000), np.full(2000, 9.0)]
     assert_allclose(
-        log.back(errors, weight)(np.zeros(1)), log.back(errors[:2000])(np.zeros(1)), rtol=1e-2
+        log.back(errors, weight)(np.zeros(1)),
+        log.back(errors[:2000], np.ones(2000))(np.zeros(1)),
+        rtol=1e-2,
     )
 
 
@@ -157,8 +159,8 @@ def test_zero_weights_mean_removal_through_a_transform():
 
 def test_transforms_that_small_models_do_not_like_are_given_up():
     X, y, _ = multiplicative(300, 0.3)
-    together = np.arange(300)
-    assert choose_transform(X, y[:, None], None, together, 0) is not None
-    assert choose_transform(X[:99], y[:99, None], None, together[:99], 0) is None
+    together, weight = np.arange(300), np.ones(300)
+    assert choose_transform(X, y[:, None], weight, together, 0) is not None
+    assert choose_transform(X[:99], y[:99, None], weight[:99], together[:99], 0) is None
     additive = 10 * X[:, 0] ** 8 + 0.1 * np.random.RandomState(0).randn(300)
-    assert choose_transform(X, additive[:, None], None, together, 0) is None
+    assert choose_transform(X, additive[:, None], weight, together, 0) is None

@@ -27,9 +27,9 @@ from mercerless.table.members.wide_solver import (
     solve_logistic,
     solve_wide,
 )
-from mercerless.table.outliers import outlier_weights
+from mercerless.table.outliers import trust_in_targets
 from mercerless.table.plan import center_count
-from mercerless.table.weighing import Judge, Labeled, pool_weights
+from mercerless.table.weighing import Labeled, pool_weights
 
 RNG = np.random.default_rng(0)
 
@@ -171,11 +171,11 @@ def test_pooled_scores_are_no_worse_than_the_best():
         truth + RNG.normal(size=(n, 1)),
         RNG.normal(size=(n, 1)),
     ]
-    share = pool_weights(members, labels, None)
+    share = pool_weights(members, labels, np.ones(n))
     assert share.sum() == pytest.approx(1.0) and np.all(share[:2] > 0.3) and share[2] == 0
-    assert_allclose(pool_weights(members[::-1], labels, None)[::-1], share, atol=1e-4)
+    assert_allclose(pool_weights(members[::-1], labels, np.ones(n))[::-1], share, atol=1e-4)
     assert_allclose(pool_weights(members, labels, np.full(n, 3.0)), share, atol=1e-6)
-    assert len(np.flatnonzero(pool_weights(members, labels, None, max_members=1))) == 1
+    assert len(np.flatnonzero(pool_weights(members, labels, np.ones(n), max_members=1))) == 1
 
 
 def test_trees_do_not_see_the_rows_they_are_judged_on():
@@ -265,7 +265,7 @@ def test_one_bandwidth_competes_where_features_are_many(d):
         wide_candidates([learner], {"gaussian": [start]}, learner)
     )
     if one:
-        judge = Judge(Y[200:], None, labels[200:])
+        judge = Labeled(Rows(X[200:], Y[200:]), labels[200:]).judge
         assert judge(found[one[0]].out_of_fold) < judge(found["laplace, many centers"].out_of_fold)
         assert np.ndim(found[one[0]].refit().log_bandwidths) == 0
 
@@ -321,6 +321,14 @@ def test_many_rows_have_wide_members():
     assert any(isinstance(form, LocalForm) for form in model.members_)
 
 
+def trust(X, Y, gaps=None):
+    """How far the targets are trusted, without weights or copies."""
+    n = len(X)
+    if gaps is None:
+        gaps = np.zeros((n, 0), dtype=bool)
+    return trust_in_targets(X, Y, np.ones(n), np.arange(n), 0, gaps)
+
+
 @pytest.mark.slow
 def test_gross_errors_lose_their_weight_and_hard_rows_keep_it():
     random = np.random.RandomState(0)
@@ -328,16 +336,15 @@ def test_gross_errors_lose_their_weight_and_hard_rows_keep_it():
     f = np.sin(2 * X[:, :1]) + X[:, 1:2]
     Y = f + 0.1 * random.normal(size=(400, 1))
     alone = np.arange(400)
-    assert outlier_weights(X, Y, None, alone, seed=0) is None
+    assert trust(X, Y).min() == 1.0
     moved = random.permutation(400)[:8]
     wrong = Y.copy()
     wrong[moved] += 10 * random.choice([-1, 1], size=(8, 1))
-    weight = outlier_weights(X, wrong, None, alone, seed=0)
+    weight = trust(X, wrong)
     assert np.all(weight[moved] < 0.1) and np.mean(weight[np.delete(alone, moved)] == 1) > 0.9
     # rare large values that the features foretell are no errors
     steep = np.exp(3 * X[:, :1])
-    found = outlier_weights(X, steep / steep.std(), None, alone, seed=0)
-    assert found is None or np.sum(found < 0.5) < 8
+    assert np.sum(trust(X, steep / steep.std()) < 0.5) < 8
     model = TableRegressor(max_iter=20, random_state=0).fit(X[:300], wrong[:300, 0])
     assert set(moved[moved < 300]) <= set(model.outliers_)
     clean = TableRegressor(max_iter=20, random_state=0).fit(X[:300], Y[:300, 0])
@@ -352,8 +359,7 @@ def test_one_or_two_impossible_targets_do_not_hide_the_others(n_wrong):
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=150)
     wrong = y.copy()
     wrong[:n_wrong] = 9999.0
-    alone = np.arange(150)
-    weight = outlier_weights(X, wrong[:, None] / wrong.std(), None, alone, seed=0)
+    weight = trust(X, wrong[:, None] / wrong.std())
     assert np.all(weight[:n_wrong] < 1e-4) and np.mean(weight > 0.5) > 0.9
     assert TableRegressor(random_state=0).fit(X[:110], wrong[:110]).score(X[110:], y[110:]) > 0.95
 
@@ -363,7 +369,7 @@ def test_the_largest_of_targets_with_tails_are_no_errors():
     X = random.randn(300, 4)
     y = np.exp(1.5 * X[:, 0] + 0.75 * X[:, 1] + 0.5 * random.randn(300))[:150]
     assert np.sort(y)[-2] > 10 * np.sort(y)[-3]
-    assert outlier_weights(X[:150], y[:, None] / y.std(), None, np.arange(150), seed=0) is None
+    assert trust(X[:150], y[:, None] / y.std()).min() == 1.0
 
 
 @pytest.mark.slow
@@ -391,11 +397,9 @@ def test_rows_that_miss_what_matters_are_no_outliers_and_errors_among_them_are()
     x, missing = random.normal(size=300), random.uniform(size=300) < 0.15
     y = 2 * x**3 + x + 0.05 * random.normal(size=300)
     X = np.stack([np.where(missing, 0.0, x), random.normal(size=300), missing], axis=1)
-    Y, alone = (y / y.std())[:, None], np.arange(300)
-    assert outlier_weights(X, Y, None, alone, seed=0)[missing].mean() < 0.5
-    trust = outlier_weights(X, Y, None, alone, seed=0, gaps=missing[:, None])
-    assert trust is None or trust[missing].mean() > 0.9
+    Y = (y / y.std())[:, None]
+    assert trust(X, Y)[missing].mean() < 0.5
+    assert trust(X, Y, missing[:, None])[missing].mean() > 0.9
     wrong = Y.copy()
     wrong[np.flatnonzero(missing)[:3]] += 1000.0
-    trust = outlier_weights(X, wrong, None, alone, seed=0, gaps=missing[:, None])
-    assert trust[np.flatnonzero(missing)[:3]].max() < 0.01
+    assert trust(X, wrong, missing[:, None])[np.flatnonzero(missing)[:3]].max() < 0.01

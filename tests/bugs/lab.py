@@ -47,8 +47,8 @@ BUGS = [
     ),
     Bug(
         "lab2-tree-losses-without-weights",
-        "losses if self.rows.weight is None else losses * self.rows.weight",
-        "losses",
+        "return losses * self.rows.weight",
+        "return losses",
         f"{PARTS} -k repeated_rows",
     ),
     Bug(
@@ -115,9 +115,9 @@ BUGS = [
     ),
     Bug(
         "lab2-own-trees",
-        "trees = Candidate(NAME, chosen, partial(",
-        "trees = Candidate(NAME, np.concatenate([min(s, key=every.take(v).loss) for s, (_, v) in zip(stages, folds)]),"
-        " partial(",
+        "trees = Candidate(LIMITS.name, chosen, partial(",
+        "trees = Candidate(LIMITS.name, "
+        "np.concatenate([min(s, key=every.take(v).loss) for s, (_, v) in zip(stages, folds)]), partial(",
         f"{HONEST} -k chosen_by_other_folds",
     ),
     Bug(
@@ -140,14 +140,14 @@ BUGS = [
     ),
     Bug(
         "lab2-way-back-by-own-error",
-        "others = ~np.isin(place_of_error, part)",
-        "others = place_of_error >= 0",
+        "held_out.way_back(without=part)",
+        "held_out.way_back()",
         f"{PARTS} -k way_back",
     ),
     Bug(
         "lab2-transform-by-own-weights",
-        "weigh(np.isin(np.arange(len(held)), part, invert=True))",
-        "weigh(slice(None))",
+        "weighted_sum(weigh(others), both[:, part])",
+        "weighted_sum(weigh(slice(None)), both[:, part])",
         f"{PARTS} -k way_back",
     ),
     # members
@@ -177,8 +177,8 @@ BUGS = [
     ),
     Bug(
         "lab2-few-centers",
-        "most if n > LIMITS.all_rows and most >= LIMITS.fewest_centers else 0",
-        "most if n >= LIMITS.all_rows else 0",
+        "if n <= LIMITS.all_rows or most < LIMITS.fewest_centers:",
+        "if n < LIMITS.all_rows:",
         f"{PARTS} -k within_the_memory",
     ),
     Bug(
@@ -189,14 +189,14 @@ BUGS = [
     ),
     Bug(
         "lab2-fixed-columns-unpenalized",
-        "np.arange(m, m + n_fixed)] = _FIXED_WEIGHT",
-        "np.arange(m, m + n_fixed)] = 0.0",
+        "P[fixed, fixed] = fixed_weight",
+        "P[fixed, fixed] = 0.0",
         "test_table_wide.py -k fixed_columns",
     ),
     Bug(
         "lab2-logistic-without-weights",
-        "(w[:, None] * residual).astype(Phi.dtype)",
-        "residual.astype(Phi.dtype)",
+        "weighted = (self.weight[:, None] * residual).astype(self.Phi.dtype)",
+        "weighted = residual.astype(self.Phi.dtype)",
         "test_table_wide.py -k logistic",
     ),
     # tables
@@ -208,8 +208,8 @@ BUGS = [
     ),
     Bug(
         "lab2-whole-numbers-as-floats",
-        "str(int(value)) if isinstance(value, (float, np.floating)) and value == int(value)",
-        "str(value) if isinstance(value, (float, np.floating)) and value == int(value)",
+        "value == int(value): return str(int(value))",
+        "value == int(value): return str(value)",
         f"{PARTS} -k one_point_zero",
     ),
     Bug(

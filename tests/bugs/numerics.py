@@ -515,21 +515,13 @@ BUGS = [
     ),
     Bug(
         "lab-target-weights",
-        "else weight[order]",
-        "else np.sort(weight)",
+        "share = weight[order]",
+        "share = np.sort(weight)",
         "test_table_target.py -k mean_target",
     ),
+    Bug("lab-map-root", "V * np.sqrt(eigenvalues)", "V * eigenvalues", f"{WIDE} -k map_shrinks"),
     Bug(
-        "lab-map-root",
-        "V * np.sqrt(np.maximum(np.sqrt(",
-        "V * (np.maximum(np.sqrt(",
-        f"{WIDE} -k map_shrinks",
-    ),
-    Bug(
-        "lab-logistic-ridge",
-        "astype(np.float64) + ridge * PC",
-        "astype(np.float64) + PC",
-        f"{WIDE} -k logistic",
+        "lab-logistic-ridge", "of_scores + self.ridge * PC", "of_scores + PC", f"{WIDE} -k logistic"
     ),
     Bug(
         "lab-experts-leak",
@@ -537,12 +529,7 @@ BUGS = [
         "known = rows.joined(",
         f"{EXPERTS} -k held_out",
     ),
-    Bug(
-        "lab-experts-alone",
-        "LIMITS.part_rows)) + LIMITS.neighbors",
-        "LIMITS.part_rows))",
-        f"{EXPERTS} -k around",
-    ),
+    Bug("lab-experts-alone", "largest) + LIMITS.neighbors", "largest)", f"{EXPERTS} -k around"),
     Bug(
         "lab-experts-metric",
         "rows.X * np.exp(-scale)",

@@ -15,11 +15,7 @@ from mercerless.core.scaling import standard_scaling
 from mercerless.core.validation import check_real, holds_words, is_number_type
 from mercerless.lab.model import Rows, Settings
 from mercerless.lab.selection import held_out_error
-
-# codes of a missing category and of one that was not seen
-MISSING = -2
-UNKNOWN = -1
-CHOICES = ("indicators", "targets")
+from mercerless.table.small import mean_one
 
 
 @dataclass(frozen=True)
@@ -40,6 +36,10 @@ class EncodingLimits:
     choice_rows: int = 3000
     #: Share to which target statistics must lower the error.
     gain: float = 0.97
+    #: The code of a missing category ...
+    missing: int = -2
+    #: ... and of one that was not seen.
+    unknown: int = -1
 
 
 LIMITS = EncodingLimits()
@@ -68,8 +68,10 @@ class Columns(NamedTuple):
             table = np.stack(
                 [_column(X.iloc[:, j], j in self.categories) for j in range(X.shape[1])], axis=1
             )
+        elif self.encoder is None:
+            table = X
         else:
-            table = X if self.encoder is None else np.array(X, dtype=np.float64)
+            table = np.array(X, dtype=np.float64)
         if self.encoder is not None:
             table[:, self.categories] = self.encoder.transform(_words(X, self.categories))
         return check_real(table, allow_nan=True)
@@ -92,8 +94,8 @@ def read_columns(X: Any, categorical_features: Any) -> Columns:
         return Columns(chosen)
     encoder = OrdinalEncoder(
         handle_unknown="use_encoded_value",
-        unknown_value=UNKNOWN,
-        encoded_missing_value=MISSING,
+        unknown_value=LIMITS.unknown,
+        encoded_missing_value=LIMITS.missing,
         dtype=np.float64,
     )
     return Columns(chosen, encoder.fit(_words(X, chosen)), is_frame(X))
@@ -152,11 +154,9 @@ def _words(X: Any, columns: NDArray) -> NDArray:
 
 def _word(value: Any) -> str:
     """1 and 1.0 are the same category: a gap makes a column of whole numbers one of floats."""
-    return (
-        str(int(value))
-        if isinstance(value, (float, np.floating)) and value == int(value)
-        else str(value)
-    )
+    if isinstance(value, (float, np.floating)) and value == int(value):
+        return str(int(value))
+    return str(value)
 
 
 def _column(column: Any, category: bool) -> NDArray:
@@ -168,9 +168,8 @@ def _column(column: Any, category: bool) -> NDArray:
         codes = np.asarray(column.cat.codes, dtype=np.float64)
         return np.where(codes < 0, np.nan, codes)
     if getattr(kind, "kind", "") in "mM":
-        return _days(
-            np.asarray(column, dtype="datetime64[us]" if kind.kind == "M" else "timedelta64[us]")
-        )
+        unit = "datetime64[us]" if kind.kind == "M" else "timedelta64[us]"
+        return _days(np.asarray(column, dtype=unit))
     try:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
@@ -179,8 +178,7 @@ def _column(column: Any, category: bool) -> NDArray:
         return _days(np.array(values, dtype="datetime64[us]"))
     raise ValueError(
         f"Column {column.name!r} of X has type {kind}, which is neither numbers nor dates; convert "
-        "it, or name it in "
-        "categorical_features."
+        "it, or name it in categorical_features."
     )
 
 
@@ -270,10 +268,11 @@ class TreeColumns(NamedTuple):
     Scaled around its mean, a 0/1 column is positive where it was 1.
     """
 
-    mark_of: NDArray  # for every column of numbers the column of its mark, -1 for none
+    # for every column of numbers the column of its mark, -1 for none
+    mark_of: NDArray = np.zeros(0, dtype=int)
     # the first column of every category, and the first that is not its own
-    blocks: list[tuple[int, int]]
-    folded: list[bool]  # whether these are several indicators
+    blocks: Sequence[tuple[int, int]] = ()
+    folded: Sequence[bool] = ()  # whether these are several indicators
 
     @property
     def categories(self) -> list[int]:
@@ -299,9 +298,6 @@ class TreeColumns(NamedTuple):
         return np.hstack(columns)
 
 
-PLAIN = TreeColumns(np.zeros(0, dtype=int), [], [])
-
-
 def tree_columns(encoding: Encoding) -> TreeColumns:
     """How trees see the rows of an encoding."""
     k = len(encoding.numbers)
@@ -317,14 +313,9 @@ def tree_columns(encoding: Encoding) -> TreeColumns:
 
 
 def fit_encoding(
-    table: NDArray,
-    columns: Columns,
-    Y: NDArray,
-    weight: NDArray | None,
-    choice: str,
-    names: Sequence[str],
+    table: NDArray, columns: Columns, Y: NDArray, weight: NDArray, choice: str, names: Sequence[str]
 ) -> Encoding:
-    """How to encode a table of numbers and codes: as indicators or target statistics, see `CHOICES`.
+    """How to encode a table of numbers and codes; `choice` is "indicators" or "targets" (target statistics).
 
     A column with more than 30 categories always has target statistics: the means of the standardized targets of its
     rows, pulled to that of all by ten rows.
@@ -355,16 +346,14 @@ def fit_encoding(
 
 
 def _gaps(table: NDArray, numbers: NDArray) -> NDArray:
-    """Where numbers are missing; no columns where none are."""
-    return (
-        np.isnan(table[:, numbers])
-        if np.isnan(table.sum())
-        else np.zeros((len(table), 0), dtype=bool)
-    )
+    """Where numbers are missing; no columns if none are."""
+    if np.isnan(table.sum()):
+        return np.isnan(table[:, numbers])
+    return np.zeros((len(table), 0), dtype=bool)
 
 
 def _fit_category(
-    values: NDArray, column: int, Y: NDArray, weight: NDArray | None, choice: str
+    values: NDArray, column: int, Y: NDArray, weight: NDArray, choice: str
 ) -> Category:
     codes, counts = np.unique(values, return_counts=True)
     indicators = codes[counts >= min(LIMITS.fewest_rows, counts.max())]
@@ -375,25 +364,20 @@ def _fit_category(
     return Category(column, indicators, codes[:0], np.zeros((1, 0)))
 
 
-def _means(values: NDArray, codes: NDArray, Y: NDArray, weight: NDArray | None) -> NDArray:
+def _means(values: NDArray, codes: NDArray, Y: NDArray, weight: NDArray) -> NDArray:
     """The mean targets of the rows of every code, pulled to the mean of all; the last line is that mean."""
-    w = np.ones(len(Y)) if weight is None else weight * (len(Y) / weight.sum())
+    w = weight * (len(Y) / weight.sum())
     mean = w @ Y / w.sum()
     place = np.searchsorted(codes, values)
     totals = np.bincount(place, weights=w, minlength=len(codes))
-    sums = np.stack(
-        [np.bincount(place, weights=w * y, minlength=len(codes)) for y in (Y - mean).T], axis=1
-    )
-    return np.vstack([mean + sums / (totals + LIMITS.prior_rows)[:, None], mean])
+    deviations = (Y - mean).T
+    sums = [np.bincount(place, weights=w * y, minlength=len(codes)) for y in deviations]
+    shrunk = np.stack(sums, axis=1) / (totals + LIMITS.prior_rows)[:, None]
+    return np.vstack([mean + shrunk, mean])
 
 
 def training_statistics(
-    encoding: Encoding,
-    table: NDArray,
-    Y: NDArray,
-    weight: NDArray | None,
-    together: NDArray,
-    seed: int,
+    encoding: Encoding, table: NDArray, Y: NDArray, weight: NDArray, together: NDArray, seed: int
 ) -> list[NDArray]:
     """The target statistics of training rows, each from the other folds, so that no row sees its own target.
 
@@ -411,12 +395,9 @@ def training_statistics(
                 statistics[here] = category.means[-1]
                 continue
             codes = np.unique(values[others])
-            means = _means(
-                values[others], codes, Y[others], None if weight is None else weight[others]
-            )
-            statistics[here] = category._replace(indicators=codes[:0], codes=codes, means=means)(
-                values[here]
-            )
+            means = _means(values[others], codes, Y[others], weight[others])
+            of_others = category._replace(indicators=codes[:0], codes=codes, means=means)
+            statistics[here] = of_others(values[here])
         out.append(statistics)
     return out
 
@@ -432,9 +413,10 @@ def _names(
     for place, category in enumerate(categories):
         words = columns.encoder.categories_[place]
         for code in category.indicators:
-            names.append(
-                f"{given[category.column]} is {'missing' if code == MISSING else words[int(code)]}"
-            )
+            word = "missing"
+            if code != LIMITS.missing:
+                word = words[int(code)]
+            names.append(f"{given[category.column]} is {word}")
         q = category.means.shape[1]
         names += [
             f"{given[category.column]}, mean target" + (f" {k + 1}" if q > 1 else "")
@@ -447,7 +429,7 @@ def encode_table(
     table: NDArray,
     columns: Columns,
     Y: NDArray,
-    weight: NDArray | None,
+    weight: NDArray,
     groups: NDArray | None,
     names: Sequence[str],
     random: np.random.RandomState,
@@ -457,27 +439,23 @@ def encode_table(
     Target statistics take the place of indicators where a small model gains more than three percent by them.
     """
     if columns.encoder is None:
-        encoding = fit_encoding(table, columns, Y, weight, CHOICES[0], names)
+        encoding = fit_encoding(table, columns, Y, weight, "indicators", names)
         return encoding, encoding.encode(table)
     seed = random.randint(2**31 - 1)
     copies = find_copies(table)
-    together = copies if groups is None else join_groups(groups, copies)
-    few = np.sort(
-        np.random.RandomState(seed).permutation(np.unique(copies, return_index=True)[1])[
-            : LIMITS.choice_rows
-        ]
-    )
+    together = copies
+    if groups is not None:
+        together = join_groups(groups, copies)
+    distinct = np.unique(copies, return_index=True)[1]
+    order = np.random.RandomState(seed).permutation(distinct)
+    sample = np.sort(order[: LIMITS.choice_rows])
     best: tuple[float, Any, Any] = (np.inf, None, None)
-    for choice in CHOICES:
+    for choice in ("indicators", "targets"):
         encoding = fit_encoding(table, columns, Y, weight, choice, names)
         Z = encoding.encode(table, training_statistics(encoding, table, Y, weight, together, seed))
         if best[1] is not None and encoding.names == best[1].names:
             break
-        rows = Rows(
-            standard_scaling(Z)(Z[few]),
-            Y[few],
-            None if weight is None else weight[few] / weight[few].mean(),
-        )
+        rows = Rows(standard_scaling(Z)(Z[sample]), Y[sample], mean_one(weight[sample]))
         error = held_out_error("gaussian", rows, Settings(seed=seed))
         if error < LIMITS.gain * best[0] or best[1] is None:
             best = (error, encoding, Z)

@@ -38,7 +38,7 @@ from mercerless.lab.base import (
     out_of_fold,
 )
 from mercerless.lab.data import Table, class_units, drop_weightless, merge_rows, target_units
-from mercerless.lab.model import LocalForm, Settings
+from mercerless.lab.model import LocalForm, Settings, has_linear_part
 from mercerless.lab.spread import fit_spreads
 from mercerless.lab.support import support_size
 from mercerless.table.encoding import (
@@ -52,7 +52,8 @@ from mercerless.table.encoding import (
     tree_columns,
 )
 from mercerless.table.fit import TableSolution, solve_table
-from mercerless.table.outliers import are_gross, outlier_weights
+from mercerless.table.outliers import LIMITS as OUTLIER_LIMITS
+from mercerless.table.outliers import are_gross, trust_in_targets
 from mercerless.table.plan import (
     LIMITS,
     MEMBERS,
@@ -69,9 +70,6 @@ from mercerless.table.target import (
     kernel_forms,
     sum_of_forms,
 )
-
-_FEWEST_FOR_OUTLIERS = 100
-_MANY_FEATURES = 50  # with more, and fewer support points, local forms have no linear part
 
 
 class _Table(LocalEstimator):
@@ -151,7 +149,7 @@ class _Table(LocalEstimator):
             max_iter=self.max_iter,
             max_support=len(rows),
             seed=seed,
-            linear=d <= max(_MANY_FEATURES, m),
+            linear=has_linear_part(d, m),
         )
         n_centers = 0
         n_boosting = 0
@@ -438,39 +436,41 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         random: np.random.RandomState,
         progress: Progress,
     ) -> tuple[Table, TableSolution, int, NDArray]:
-        """The solution, averaged with one for transformed targets where that may pay, iterations, and outliers."""
-        again = deepcopy(random)  # for the same folds
+        """Fit the model and, if the target has tails, a second one on the transformed target; average the two.
+
+        Also returns the number of iterations and the rows whose targets are gross errors.
+        """
+        same_folds = deepcopy(random)
         gaps = encoding.gaps(X)
-        used, outliers = self._without_outliers(X, units(Y), weight, gaps)
+        trust = self._trust(X, units(Y), weight, gaps)
+        outliers = np.flatnonzero(trust < 0.5)
         table, solution, n_iter = self._learn(
-            X, encoding, units(Y), used, groups, None, random, progress
+            X, encoding, units(Y), weight * trust, groups, None, random, progress
         )
-        gross = len(outliers) > 0 and are_gross(used / weight)
-        transformed = None if gross else self._transform(X, Y, used)
+        transformed = None
+        if not (len(outliers) and are_gross(trust)):
+            transformed = self._transform(X, Y, weight * trust)
         if transformed is None:
             return table, solution, n_iter, outliers
-        reused, others = self._without_outliers(X, transformed.standardized, weight, gaps)
-        _, other, more = self._learn(
-            X, encoding, transformed.standardized, reused, groups, None, again, progress
+
+        Z = transformed.standardized
+        trust_in_transformed = self._trust(X, Z, weight, gaps)
+        _, other, n_more = self._learn(
+            X, encoding, Z, weight * trust_in_transformed, groups, None, same_folds, progress
         )
         # gross errors are so in both
-        both = np.maximum(used, reused)
-        solution = join_transformed(solution, other, table, transformed, both, units)
-        alone = all(isinstance(form, TransformedForms) for form in solution.members)
-        return table, solution, n_iter + more, others if alone else outliers
+        in_either = weight * np.maximum(trust, trust_in_transformed)
+        solution = join_transformed(solution, other, table, transformed, in_either, units)
+        if all(isinstance(member, TransformedForms) for member in solution.members):
+            outliers = np.flatnonzero(trust_in_transformed < 0.5)
+        return table, solution, n_iter + n_more, outliers
 
-    def _without_outliers(
-        self, X: Any, Y: NDArray, weight: NDArray, gaps: NDArray
-    ) -> tuple[NDArray, NDArray]:
-        """The weights of rows, those of gross errors lowered, and these rows."""
-        trust = None
-        is_searched = self.downweight_outliers is not None and not is_dask(X)
-        if is_searched and len(X) >= _FEWEST_FOR_OUTLIERS:
-            seed = check_random_state(self.random_state).randint(2**31 - 1)
-            trust = outlier_weights(X, Y, weight, find_copies(X), seed, gaps)
-        if trust is None:
-            return weight, np.zeros(0, dtype=int)
-        return weight * trust, np.flatnonzero(trust < 0.5)
+    def _trust(self, X: Any, Y: NDArray, weight: NDArray, gaps: NDArray) -> NDArray:
+        """Factors of the weights of rows, below one for gross errors."""
+        if self.downweight_outliers is None or is_dask(X) or len(X) < OUTLIER_LIMITS.fewest_rows:
+            return np.ones(len(X))
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return trust_in_targets(X, Y, weight, find_copies(X), seed, gaps)
 
     def _transform(self, X: Any, Y: NDArray, weight: NDArray) -> Transformed | None:
         """A transform of the targets that may pay: of one output with tails, in memory."""

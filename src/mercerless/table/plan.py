@@ -7,7 +7,6 @@ import numpy as np
 from mercerless.lab.data import Plan
 
 MEMBERS = ("local", "ridge", "wide", "trees", "experts")
-_AUTO_FORMS = ("gaussian", "laplace")
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,9 @@ LIMITS = MemberLimits()
 
 def local_forms(work: float) -> tuple[str, ...]:
     """The local forms that compete: both, unless the Laplace form would be slow."""
-    return _AUTO_FORMS if work <= LIMITS.laplace_work else ("gaussian",)
+    if work <= LIMITS.laplace_work:
+        return ("gaussian", "laplace")
+    return ("gaussian",)
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,18 @@ class TablePlan(Plan):
         """What a fit on n rows needs besides the data; measured, and asserted in the tests."""
         wide = LIMITS.wide_bytes * self.n_centers**2
         trees = LIMITS.tree_bytes * self.n_boosting * self.n_features
-        all_rows = 80.0 * n * n if self.all_rows else 0.0
+        all_rows = 0.0
+        if self.all_rows:
+            all_rows = 80.0 * n * n
         return super().n_bytes(n, n_outputs) + all_rows + wide + trees
 
 
 def center_count(n: int, budget: float) -> int:
     """Centers of wide machines for n rows: at most 3000, and no more than a quarter of the memory holds; 0 for none."""
     most = int(min(LIMITS.wide_centers, n, np.sqrt(budget / 4 / LIMITS.wide_bytes)))
-    return most if n > LIMITS.all_rows and most >= LIMITS.fewest_centers else 0
+    if n <= LIMITS.all_rows or most < LIMITS.fewest_centers:
+        return 0
+    return most
 
 
 def boosting_rows(n: int, d: int, budget: float) -> int:

@@ -10,12 +10,13 @@ from scipy.special import boxcox, inv_boxcox, ndtri
 from scipy.stats import boxcox_normmax, iqr, rankdata
 
 from mercerless.core.averaging import TABLE_NUMBERS, average
-from mercerless.core.folds import assign_folds, some_rows
-from mercerless.core.scaling import FeatureScaling, robust_scaling, standard_scaling
+from mercerless.core.folds import assign_folds
+from mercerless.core.scaling import FeatureScaling, standard_scaling
 from mercerless.lab.data import Table
 from mercerless.lab.model import LocalForm, Rows
 from mercerless.table.fit import TableSolution
-from mercerless.table.outliers import FOLDS, SMALL_ROWS, out_of_fold
+from mercerless.table.small import small_predictions, small_table
+from mercerless.table.weighing import weighted_sum
 
 
 @dataclass(frozen=True)
@@ -86,90 +87,94 @@ class Transformed(NamedTuple):
         """(n, 1)"""
         return self.units(self.z[:, None])
 
-    def back(self, errors: NDArray, weight: NDArray | None = None) -> TargetTransform:
+    def back(self, errors: NDArray, weight: NDArray) -> TargetTransform:
         """The mean of ``inverse(z + e)`` over the errors e of predictions: without it their mean would be biased."""
         low = self.z.min()
         high = self.z.max()
         margin = LIMITS.margin * (high - low)
         knots = np.linspace(low - margin, high + margin, LIMITS.knots)
         order = np.argsort(errors)
-        share = np.ones(len(errors)) if weight is None else weight[order]
-        places = (np.cumsum(share) - share / 2) / share.sum()
-        typical = np.interp((np.arange(LIMITS.errors) + 0.5) / LIMITS.errors, places, errors[order])
-        moved = np.clip(knots[:, None] + typical, knots[0], knots[-1])
+        share = weight[order]
+        ranks = (np.cumsum(share) - share / 2) / share.sum()
+        quantiles = (np.arange(LIMITS.errors) + 0.5) / LIMITS.errors
+        typical_errors = np.interp(quantiles, ranks, errors[order])
+        moved = np.clip(knots[:, None] + typical_errors, knots[0], knots[-1])
         return TargetTransform(self.name, knots, self.inverse(moved).mean(axis=1))
 
 
 def possible_transforms(y: NDArray) -> list[Transformed]:
     """Logarithm, Box and Cox's power, asinh and normal scores of targets with tails; none of others."""
     standard = standard_scaling(y[:, None])(y[:, None])[:, 0]
-    side = float(np.mean(standard**3))
-    if not (abs(side) > LIMITS.skewed or np.mean(standard**4) > 3.0 + LIMITS.tailed):
+    skewness = float(np.mean(standard**3))
+    kurtosis = float(np.mean(standard**4))
+    if abs(skewness) <= LIMITS.skewed and kurtosis <= 3.0 + LIMITS.tailed:
         return []
     middle = float(np.median(y))
     width = float(iqr(y)) or float(y.std())
-    sign = 1.0 if side > 0 else -1.0
-    shift = 0.0 if (sign * y).min() > 0 else width / 2 - float((sign * y).min())
+    # positive numbers whose tail is on the right, with median one
+    sign = 1.0 if skewness > 0 else -1.0
+    smallest = float((sign * y).min())
+    shift = 0.0 if smallest > 0 else width / 2 - smallest
     unit = float(np.median(sign * y + shift))
     u = (sign * y + shift) / unit
     power = float(np.clip(boxcox_normmax(u, method="mle"), LIMITS.smallest_power, 1.0))
-    scores = ndtri((rankdata(y) - 0.5) / len(y))
+    normal_scores = ndtri((rankdata(y) - 0.5) / len(y))
     order = np.argsort(y)
 
-    def power_back(z: NDArray) -> NDArray:
+    def of_log(z: NDArray) -> NDArray:
+        return sign * (unit * np.exp(sign * z) - shift)
+
+    def of_power(z: NDArray) -> NDArray:
         return sign * (unit * inv_boxcox(np.maximum(sign * z, -1.0 / power), power) - shift)
 
+    def of_asinh(z: NDArray) -> NDArray:
+        return middle + width * np.sinh(z)
+
+    def of_rank(z: NDArray) -> NDArray:
+        return np.interp(z, normal_scores[order], y[order])
+
     return [
-        Transformed("log", y, sign * np.log(u), lambda z: sign * (unit * np.exp(sign * z) - shift)),
-        Transformed("power", y, sign * boxcox(u, power), power_back),
-        Transformed(
-            "asinh", y, np.arcsinh((y - middle) / width), lambda z: middle + width * np.sinh(z)
-        ),
-        Transformed("rank", y, scores, lambda z: np.interp(z, scores[order], y[order])),
+        Transformed("log", y, sign * np.log(u), of_log),
+        Transformed("power", y, sign * boxcox(u, power), of_power),
+        Transformed("asinh", y, np.arcsinh((y - middle) / width), of_asinh),
+        Transformed("rank", y, normal_scores, of_rank),
     ]
 
 
 def choose_transform(
-    X: NDArray, Y: NDArray, weight: NDArray | None, together: NDArray, seed: int
+    X: NDArray, Y: NDArray, weight: NDArray, together: NDArray, seed: int
 ) -> Transformed | None:
     """The transform through which small models have the smallest squared error on held-out targets.
 
-    None where targets have no tails, or where it is larger than without by a tenth: what it is worth in the end the
-    weights say. Above 3000 rows, where that costs more, it must be smaller by 3 %. `together` numbers sets of copies.
+    None if targets have no tails, or if the error is larger than without a transform by a tenth: what it is worth in
+    the end the weights say. `together` numbers sets of copies.
     """
     y = Y[:, 0]
-    candidates = possible_transforms(y) if len(y) >= LIMITS.fewest else []
-    if not candidates:
+    if len(y) < LIMITS.fewest:
         return None
-    few = some_rows(len(X), SMALL_ROWS, seed)
-    used = None if weight is None else weight[few] / weight[few].mean()
-    scaled = robust_scaling(X[few])(X[few])
-    fold = assign_folds(FOLDS, len(few), together=together[few], random_state=seed)
-    errors = [
-        _squared_error(scaled, y, few, candidate, used, fold, seed)
-        for candidate in (None, *candidates)
-    ]
-    best = int(np.argmin(errors[1:]))
-    return candidates[best] if errors[1 + best] <= LIMITS.hopeless * errors[0] else None
+    transforms = possible_transforms(y)
+    if not transforms:
+        return None
+    sample, rows, _ = small_table(X, Y, weight, seed)
+    fold = assign_folds(3, len(sample), together=together[sample], random_state=seed)
 
+    def squared_error(z: NDArray, candidate: Transformed | None) -> float:
+        """Of out-of-fold predictions of z, brought back to y."""
+        units = standard_scaling(z[:, None])
+        standardized = Rows(rows.X, units(z[sample, None]), rows.weight)
+        predictions = small_predictions(standardized, rows.weight, fold, seed)[:, 0]
+        predictions = predictions * units.scale[0] + units.center[0]
+        if candidate is not None:
+            way_back = candidate.back(z[sample] - predictions, rows.weight)
+            predictions = way_back(predictions)
+        return float(np.average((predictions - y[sample]) ** 2, weights=rows.weight))
 
-def _squared_error(
-    X: NDArray,
-    y: NDArray,
-    few: NDArray,
-    candidate: Transformed | None,
-    weight: NDArray | None,
-    fold: NDArray,
-    seed: int,
-) -> float:
-    """Of out-of-fold predictions through a transform."""
-    z = y if candidate is None else candidate.z
-    units = standard_scaling(z[:, None])
-    predictions = out_of_fold(Rows(X, units(z[few, None]), weight), weight, fold, seed)[:, 0]
-    predictions = predictions * units.scale[0] + units.center[0]
-    if candidate is not None:
-        predictions = candidate.back(z[few] - predictions, weight)(predictions)
-    return float(np.average((predictions - y[few]) ** 2, weights=weight))
+    without = squared_error(y, None)
+    errors = [squared_error(transform.z, transform) for transform in transforms]
+    best = int(np.argmin(errors))
+    if errors[best] > LIMITS.hopeless * without:
+        return None
+    return transforms[best]
 
 
 class TransformedForms(NamedTuple):
@@ -224,12 +229,29 @@ def kernel_forms(members: Sequence[Any]) -> list[LocalForm]:
     return forms
 
 
+@dataclass(frozen=True)
+class HeldOutErrors:
+    """Errors of out-of-fold predictions of the transformed target, one for every row, copies included."""
+
+    transformed: Transformed
+    errors: NDArray
+    weight: NDArray
+    place: NDArray  # of the row among the held-out ones
+    unit: FeatureScaling  # of the target
+
+    def way_back(self, without: Sequence[int] | NDArray = ()) -> TargetTransform:
+        """The way back by these errors, perhaps without those at some places, to standardized targets."""
+        used = ~np.isin(self.place, without)
+        back = self.transformed.back(self.errors[used], self.weight[used])
+        return back._replace(target=(back.target - self.unit.center[0]) / self.unit.scale[0])
+
+
 def join_transformed(
     plain: TableSolution,
     other: TableSolution,
     table: Table,
     transformed: Transformed,
-    weight: NDArray | None,
+    weight: NDArray,
     unit: FeatureScaling,
 ) -> TableSolution:
     """The average of forms of the standardized target and of those of the transformed one, weighed on held-out rows.
@@ -241,49 +263,47 @@ def join_transformed(
         return plain
     held = plain.held
     units = transformed.units
-    place = np.full(table.shape[0], -1)
-    place[held] = np.arange(len(held))
-    rows = np.flatnonzero(place[table.copies] >= 0)
     predictions = other.out_of_fold[:, 0] * units.scale[0] + units.center[0]
-    errors = transformed.z[rows] - predictions[place[table.copies[rows]]]
-    of_errors = np.ones(len(rows)) if weight is None else weight[rows]
-    place_of_error = place[table.copies[rows]]
+    place_of_row = np.full(table.shape[0], -1)
+    place_of_row[held] = np.arange(len(held))
+    place = place_of_row[table.copies]
+    rows = np.flatnonzero(place >= 0)
+    place = place[rows]
+    errors = transformed.z[rows] - predictions[place]
+    held_out = HeldOutErrors(transformed, errors, weight[rows], place, unit)
+
     parts = [part for part in np.array_split(np.arange(len(held)), 5) if len(part)]
-
-    def way_back(used: NDArray) -> TargetTransform:
-        back = transformed.back(errors[used], of_errors[used])
-        return back._replace(target=(back.target - unit.center[0]) / unit.scale[0])
-
-    back = way_back(np.ones(len(errors), dtype=bool))
     through = np.empty((len(held), 1))
-    for part in parts:  # by errors of other rows
-        others = ~np.isin(place_of_error, part)
-        through[part, 0] = way_back(others)(predictions[part])
-    pair = [plain.out_of_fold, through]
+    for part in parts:
+        through[part, 0] = held_out.way_back(without=part)(predictions[part])
+    both = np.stack([plain.out_of_fold, through])
     truth = table.merged.Y[held]
-    of_rows = np.bincount(table.copies, weights=weight)[held]
+    weight_of_held = np.bincount(table.copies, weights=weight)[held]
 
-    def weigh(rows: Any) -> NDArray:
-        return average(np.stack(pair)[:, rows], truth[rows], of_rows[rows], TABLE_NUMBERS).weights
+    def weigh(places: Any) -> NDArray:
+        chosen = both[:, places]
+        return average(chosen, truth[places], weight_of_held[places], TABLE_NUMBERS).weights
 
-    name = f"{transformed.name} of the target"
-    rest, share = weigh(slice(None))
-    members: list[Any] = []
-    if rest > 0:
-        members = [member._replace(weight=float(rest * member.weight)) for member in plain.members]
-    if share > 0:
-        inner = [member.in_units(units.center, units.scale) for member in other.members]
-        members.append(TransformedForms(name, inner, back, float(share), inner[0].scaling))
     averaged = np.empty_like(truth)
     for part in parts:
-        weights = weigh(np.isin(np.arange(len(held)), part, invert=True))
-        averaged[part] = sum(w * p[part] for w, p in zip(weights, pair))
-    error = float(np.average(np.sum((pair[1] - truth) ** 2, axis=1), weights=of_rows))
-    certificates = []  # of what has weight
-    if rest > 0:
+        others = np.setdiff1d(np.arange(len(held)), part)
+        averaged[part] = weighted_sum(weigh(others), both[:, part])
+
+    name = f"{transformed.name} of the target"
+    share_of_plain, share = weigh(slice(None))
+    members: list[Any] = []
+    certificates = []
+    if share_of_plain > 0:
         certificates.append(plain.certificate)
+        for member in plain.members:
+            members.append(member._replace(weight=float(share_of_plain * member.weight)))
     if share > 0:
         certificates.append(other.certificate)
+        inner = [member.in_units(units.center, units.scale) for member in other.members]
+        back = held_out.way_back()
+        members.append(TransformedForms(name, inner, back, float(share), inner[0].scaling))
+    squares = np.sum((through - truth) ** 2, axis=1)
+    error = float(np.average(squares, weights=weight_of_held))
     return plain._replace(
         members=members,
         out_of_fold=averaged,

@@ -15,23 +15,11 @@ from mercerless.core.folds import Split
 from mercerless.lab.model import Rows
 
 
-@dataclass(frozen=True)
-class Judge:
-    """The loss of predictions for some rows: the squared error, or the log-loss of calibrated scores."""
-
-    Y: NDArray
-    weight: NDArray | None
-    labels: NDArray | None
-
-    def __call__(self, predictions: NDArray) -> float:
-        if self.labels is not None:
-            return float(calibrate_scores(as_scores(predictions), self.labels, self.weight).loss)
-        return float(np.average(np.sum((predictions - self.Y) ** 2, axis=1), weights=self.weight))
-
-
 def as_scores(predictions: NDArray) -> NDArray:
     """One column per class."""
-    return np.hstack([-predictions, predictions]) / 2 if predictions.shape[1] == 1 else predictions
+    if predictions.shape[1] > 1:
+        return predictions
+    return np.hstack([-predictions, predictions]) / 2
 
 
 class Labeled(NamedTuple):
@@ -40,24 +28,29 @@ class Labeled(NamedTuple):
     rows: Rows
     labels: NDArray | None
 
-    def take(self, numbers: NDArray) -> "Labeled":
-        return Labeled(
-            self.rows.take(numbers), None if self.labels is None else self.labels[numbers]
-        )
+    def take(self, numbers: Any) -> "Labeled":
+        """Some of the rows."""
+        labels = self.labels
+        if labels is not None:
+            labels = labels[numbers]
+        return Labeled(self.rows.take(numbers), labels)
 
     def joined(self, other: "Labeled | None") -> "Labeled":
         """With the rows of another."""
         if other is None:
             return self
-        labels = (
-            None
-            if self.labels is None or other.labels is None
-            else np.concatenate([self.labels, other.labels])
-        )
+        labels = None
+        if self.labels is not None and other.labels is not None:
+            labels = np.concatenate([self.labels, other.labels])
         return Labeled(self.rows.joined(other.rows), labels)
 
     def judge(self, predictions: NDArray) -> float:
-        return Judge(self.rows.Y, self.rows.weight, self.labels)(predictions)
+        """The mean squared error of predictions for these rows, or the log-loss of calibrated scores."""
+        weight = self.rows.weight
+        if self.labels is not None:
+            return float(calibrate_scores(as_scores(predictions), self.labels, weight).loss)
+        squares = np.sum((predictions - self.rows.Y) ** 2, axis=1)
+        return float(np.average(squares, weights=weight))
 
     def losses(self, predictions: NDArray) -> NDArray:
         """Of every row the log-loss of log-odds as they are, or the squared error, times its weight.
@@ -69,13 +62,11 @@ class Labeled(NamedTuple):
         else:
             logs = log_softmax(as_scores(predictions), axis=1)
             losses = -logs[np.arange(len(logs)), self.labels]
-        return losses if self.rows.weight is None else losses * self.rows.weight
+        return losses * self.rows.weight
 
     def loss(self, predictions: NDArray) -> float:
         """The mean of these."""
-        weight = self.rows.weight
-        total = len(self.rows) if weight is None else weight.sum()
-        return float(self.losses(predictions).sum() / total)
+        return float(self.losses(predictions).sum() / self.rows.weight.sum())
 
 
 @dataclass(frozen=True)
@@ -103,7 +94,9 @@ class Jury:
         return [float(np.mean(np.sum((p - held.rows.Y) ** 2, axis=1))) for p in predictions]
 
 
-def weighted_sum(weights: Sequence[float] | NDArray, predictions: Sequence[NDArray]) -> NDArray:
+def weighted_sum(
+    weights: Sequence[float] | NDArray, predictions: Sequence[NDArray] | NDArray
+) -> NDArray:
     """The average of predictions."""
     return np.sum([weight * p for weight, p in zip(weights, predictions)], axis=0)
 
@@ -129,13 +122,13 @@ def cross_weighed(
 
 
 def pool_weights(
-    predictions: Sequence[NDArray], labels: NDArray, weight: NDArray | None, max_members: int = 4
+    predictions: Sequence[NDArray], labels: NDArray, weight: NDArray, max_members: int = 4
 ) -> NDArray:
     """Weights with sum 1 for scores of several models: log-odds, each calibrated, are averaged to the least log-loss.
 
     The rule is `TABLE_CLASSES`. Members with less than a tenth of the spread of the log-odds are dropped.
     """
-    weight = np.ones(len(labels)) if weight is None else weight * (len(labels) / weight.sum())
+    weight = weight * (len(labels) / weight.sum())
     calibrations = [calibrate_scores(as_scores(p), labels, weight) for p in predictions]
     logs = np.stack(
         [log_softmax(c.logits(as_scores(p)), axis=1) for c, p in zip(calibrations, predictions)]

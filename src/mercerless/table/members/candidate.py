@@ -13,7 +13,7 @@ from mercerless.core.folds import Split
 from mercerless.lab.data import ScaledTable
 from mercerless.lab.model import Rows, Settings, Total
 from mercerless.lab.selection import silent
-from mercerless.table.encoding import PLAIN, TreeColumns
+from mercerless.table.encoding import TreeColumns
 from mercerless.table.weighing import Labeled
 
 
@@ -60,7 +60,7 @@ class Contest:
     settings: Settings
     forms: Sequence[str] = ("gaussian",)
     classes: NDArray | None = None  # of the rows
-    columns: TreeColumns = PLAIN  # what trees see of the rows
+    columns: TreeColumns = field(default_factory=TreeColumns)  # what trees see of the rows
     blocks: Sequence[Callable[[], Rows]] = ()  # further rows that refine bandwidths
     total: Total | None = None  # sums moments over all rows of the table, if `rows` are a part
     further: FurtherRows | None = None

@@ -16,8 +16,6 @@ from mercerless.lab.model import Expansion, Rows, with_coefficients
 from mercerless.lab.solver import leave_one_out, noise_variances, single_exponential
 from mercerless.table.members.candidate import Candidate, Contest
 
-NAME = "experts on parts"
-
 
 @dataclass(frozen=True)
 class ExpertLimits:
@@ -41,11 +39,13 @@ class ExpertLimits:
     linear_weight: float = 0.3
     #: Doublings of the median distance.
     widest: int = 6
+    #: Ridges that compete.
+    ridges: tuple[float, ...] = tuple(np.logspace(-6, 1, 15))
+    #: Their name among the members.
+    name: str = "experts on parts"
 
 
 LIMITS = ExpertLimits()
-
-_RIDGES = np.logspace(-6, 1, 15)
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,15 @@ class ExpertsOnParts:
         if len(contest.folds) != 1 or self.n_centers < LIMITS.centers:
             return []
         scales = [candidate.scales[0] for candidate in tried if candidate.scales]
-        further = contest.more.rows if contest.more is not None else None
+        further = None
+        if contest.more is not None:
+            further = contest.more.rows
         experts = expert_candidate(
             contest.rows, contest.folds[0], scales, contest.settings.seed, further
         )
-        return [] if experts is None else [experts]
+        if experts is None:
+            return []
+        return [experts]
 
 
 class Experts(NamedTuple):
@@ -109,19 +113,23 @@ class Experts(NamedTuple):
 
     def __call__(self, X: NDArray) -> NDArray:
         """One column per function."""
-        Z = X if self.scaling is None else self.scaling(X, self.vectors.dtype)
+        Z = X
+        if self.scaling is not None:
+            Z = self.scaling(X, self.vectors.dtype)
         parts = _nearest(Z / self.bandwidths, self.part_centers / self.bandwidths)
         out = np.empty((len(Z), len(self.center)))
         order = np.argsort(parts, kind="stable")
-        for some in (
-            np.split(order, np.flatnonzero(np.diff(parts[order])) + 1) if len(order) else []
-        ):
-            p = parts[some[0]]
+        starts = np.flatnonzero(np.diff(parts[order])) + 1
+        for rows in np.split(order, starts):
+            if not len(rows):
+                continue
+            p = parts[rows[0]]
             S = self.vectors[self.members[p]] / self.bandwidths
-            for rows in row_blocks(len(some), 24.0 * len(S), BLOCK_BYTES):
-                A = Z[some[rows]]
+            for block in row_blocks(len(rows), 24.0 * len(S), BLOCK_BYTES):
+                A = Z[rows[block]]
                 K = single_exponential(A / self.bandwidths, S)
-                out[some[rows]] = K @ self.dual_coef[p] + self.linear[p, 0] + A @ self.linear[p, 1:]
+                linear = self.linear[p, 0] + A @ self.linear[p, 1:]
+                out[rows[block]] = K @ self.dual_coef[p] + linear
         return out * self.scale + self.center
 
     def in_units(self, center: NDArray, scale: NDArray) -> "Experts":
@@ -151,15 +159,13 @@ def expert_candidate(
         return None
     plain = np.zeros(rows.X.shape[1])
     metrics = [plain, *(share * (scale - scale.mean()) for scale in scales for share in (0.5, 1.0))]
-    metric = min(
-        (choose_width(known, scale, seed) for scale in metrics), key=lambda metric: metric.error
-    )
-    experts = fit_experts(
-        known, metric, part_centers(known.X / metric.bandwidths, seed) * metric.bandwidths
-    )
+    choices = [choose_width(known, scale, seed) for scale in metrics]
+    metric = min(choices, key=lambda choice: choice.error)
+    centers = part_centers(known.X / metric.bandwidths, seed) * metric.bandwidths
+    experts = fit_experts(known, metric, centers)
     every = known.joined(rows.take(valid))
     refit = partial(fit_experts, every, metric, experts.part_centers)
-    return Candidate(NAME, experts(rows.X[valid]), refit)
+    return Candidate(LIMITS.name, experts(rows.X[valid]), refit)
 
 
 def choose_width(rows: Rows, scale: NDArray, seed: int) -> ExpertMetric:
@@ -183,18 +189,17 @@ def choose_width(rows: Rows, scale: NDArray, seed: int) -> ExpertMetric:
         while abs(best + step) <= LIMITS.widest and error(best + step) < error(best):
             best += step
     return ExpertMetric(
-        error(best), unit * 2.0**best * np.exp(scale), float(_RIDGES[errors[best].argmin()])
+        error(best), unit * 2.0**best * np.exp(scale), float(LIMITS.ridges[errors[best].argmin()])
     )
 
 
 def _errors(rows: Rows, Z: NDArray) -> NDArray:
     """Mean squared leave-one-out errors of one neighborhood for all ridges."""
     root = np.sqrt(1 / noise_variances(rows.weight, len(rows)))
-    K = single_exponential(Z, Z) + LIMITS.linear_weight * (
-        rows.X @ rows.X.T / rows.X.shape[1] + 1.0
-    )
+    linear = rows.X @ rows.X.T / rows.X.shape[1] + 1.0
+    K = single_exponential(Z, Z) + LIMITS.linear_weight * linear
     K = (K + K.T).astype(np.float64) / 2 * root[:, None] * root
-    return leave_one_out(K, root[:, None] * rows.Y, _RIDGES) / np.sum(root**2)
+    return leave_one_out(K, root[:, None] * rows.Y, np.array(LIMITS.ridges)) / np.sum(root**2)
 
 
 def part_centers(Z: NDArray, seed: int) -> NDArray:
@@ -230,34 +235,31 @@ def fit_experts(rows: Rows, metric: ExpertMetric, centers: NDArray) -> Experts:
     dual_coef = []
     linear = []
     for p, center in enumerate(C):
-        size = (
-            min(int(np.sum(parts == p)), int(2 * LIMITS.largest * LIMITS.part_rows))
-            + LIMITS.neighbors
-        )
-        some = _around(Z, center, size, first=parts == p)
-        model = Expansion(
-            "exponential",
-            np.arange(len(some)),
-            log_bandwidths,
-            np.log(metric.ridge),
-            LIMITS.linear_weight,
-        )
-        model = with_coefficients(model, rows.take(some))
-        members.append(some)
+        largest = int(2 * LIMITS.largest * LIMITS.part_rows)
+        size = min(int(np.sum(parts == p)), largest) + LIMITS.neighbors
+        around = _around(Z, center, size, first=parts == p)
+        support = np.arange(len(around))
+        log_ridge = np.log(metric.ridge)
+        model = Expansion("exponential", support, log_bandwidths, log_ridge, LIMITS.linear_weight)
+        model = with_coefficients(model, rows.take(around))
+        members.append(around)
         dual_coef.append(model.coef)
         linear.append(model.linear)
     q = rows.Y.shape[1]
-    units = (np.zeros(q), np.ones(q), 1.0, None)
-    fitted = (
-        metric.bandwidths,
-        metric.ridge,
-        centers,
-        rows.X,
-        members,
-        dual_coef,
-        np.stack(linear),
+    return Experts(
+        name=LIMITS.name,
+        bandwidths=metric.bandwidths,
+        alpha=metric.ridge,
+        part_centers=centers,
+        vectors=rows.X,
+        members=members,
+        dual_coef=dual_coef,
+        linear=np.stack(linear),
+        center=np.zeros(q),
+        scale=np.ones(q),
+        weight=1.0,
+        scaling=None,
     )
-    return Experts(NAME, *fitted, *units)
 
 
 def _around(Z: NDArray, center: NDArray, size: int, first: NDArray | None = None) -> NDArray:
@@ -265,7 +267,9 @@ def _around(Z: NDArray, center: NDArray, size: int, first: NDArray | None = None
     distances = np.einsum("ij,ij->i", Z, Z) - 2 * (Z @ center)
     if first is not None:
         distances[first] -= 2 * np.ptp(distances) + 1
-    return np.argpartition(distances, size - 1)[:size] if size < len(Z) else np.arange(len(Z))
+    if size >= len(Z):
+        return np.arange(len(Z))
+    return np.argpartition(distances, size - 1)[:size]
 
 
 def _nearest(Z: NDArray, centers: NDArray) -> NDArray:

@@ -24,11 +24,6 @@ from mercerless.lab.solver import (
 )
 from mercerless.table.members.candidate import Candidate, Contest
 
-# on which kernel ridge regression on all rows is tuned, and from where it starts
-_RIDGE_ROWS = 300
-_START_ROWS = 200
-_TINY = 1e-300
-
 
 class RidgeOnAllRows:
     """Kernel ridge regression of every form, tuned in two ways."""
@@ -79,11 +74,11 @@ def one_bandwidth(form: str, rows: Rows) -> Expansion:
 
 def bandwidth_per_feature(form: str, rows: Rows, report: Report = silent) -> Expansion:
     """Kernel ridge regression with bandwidths, a linear kernel and a ridge of the largest evidence."""
-    start = _ridge_grid(form, _few(rows, _START_ROWS), linear=True)
+    start = _ridge_grid(form, _few(rows, 200), linear=True)
     return with_coefficients(_ridge_descent(form, rows, start, report), rows)
 
 
-def _few(rows: Rows, most: int = _RIDGE_ROWS) -> Rows:
+def _few(rows: Rows, most: int = 300) -> Rows:
     """The rows on which kernel ridge regression on all of them is tuned."""
     return rows.take(some_rows(len(rows), most, 0))
 
@@ -102,15 +97,17 @@ def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, f
 
     def tuned(width: float) -> tuple[float, float, float]:
         K = FORMS[form](float(width))(X, X)
-        K = ((K + K.T) / 2 + (X @ X.T / X.shape[1] + 1 if linear else 0.0)) * root[:, None] * root
+        K = (K + K.T) / 2
+        if linear:
+            K += X @ X.T / X.shape[1] + 1
+        K = K * root[:, None] * root
         if linear:
             e, V = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
             shifted = np.maximum(e, 0)[:, None] + ridges
             q = V.T @ Z
-            values = (
-                np.log(np.sum(q * q, axis=1) @ (1 / shifted) / n + _TINY)
-                + np.sum(np.log(shifted), axis=0) / n
-            )
+            fit = np.sum(q * q, axis=1) @ (1 / shifted) / n
+            tiny = 1e-300  # targets may be zero
+            values = np.log(fit + tiny) + np.sum(np.log(shifted), axis=0) / n
         else:
             values = leave_one_out(K, Z, ridges)
         k = int(np.argmin(values))

@@ -12,11 +12,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from mercerless.core.choice import cross_chosen
 from mercerless.core.folds import Split
 from mercerless.lab.model import Rows
-from mercerless.table.encoding import PLAIN, TreeColumns
+from mercerless.table.encoding import TreeColumns
 from mercerless.table.members.candidate import Candidate, Contest
 from mercerless.table.weighing import Labeled, as_scores
-
-NAME = "boosted trees"
 
 
 @dataclass(frozen=True)
@@ -39,11 +37,11 @@ class TreeLimits:
     hopeless: float = 4.0
     #: Times the loss of the best of the others, at which further folds do not matter.
     useless: float = 1.5
+    #: Their name among the members.
+    name: str = "boosted trees"
 
 
 LIMITS = TreeLimits()
-
-_BOOSTING = {"learning_rate": 0.1, "l2_regularization": 1.0, "early_stopping": False}
 
 
 class BoostedTrees:
@@ -93,11 +91,11 @@ class Trees(NamedTuple):
 
     def __call__(self, X: NDArray) -> NDArray:
         """One column per function, or per class: log-odds."""
-        Z = X if self.scaling is None else self.scaling(X, X.dtype)
-        return (
-            raw_predictions(self.models, self.columns(Z), len(self.center)) * self.scale
-            + self.center
-        )
+        Z = X
+        if self.scaling is not None:
+            Z = self.scaling(X, X.dtype)
+        raw = raw_predictions(self.models, self.columns(Z), len(self.center))
+        return raw * self.scale + self.center
 
     def in_units(self, center: NDArray, scale: NDArray) -> "Trees":
         """For targets that were standardized by these."""
@@ -141,27 +139,31 @@ def boost(
     empty = np.isnan(rows.X).all(axis=0)
     if empty.any():  # in these rows, not in all: of no use, but an error of the models
         X = np.where(empty, 0.0, X)
-    kind = HistGradientBoostingRegressor if labels is None else HistGradientBoostingClassifier
-    targets = rows.Y.T if labels is None else [labels]
-    leaf = 20 if len(rows) >= 2000 else 10
-    leaves = leaves or (31 if len(rows) >= 1000 else 12)
+    weight: NDArray | None = rows.weight
+    if np.ptp(rows.weight) == 0:  # squared errors without weights are faster
+        weight = None
+    if leaves is None:
+        leaves = 31 if len(rows) >= 1000 else 12
     options: dict[str, Any] = {
-        **_BOOSTING,
-        "min_samples_leaf": leaf,
+        "learning_rate": 0.1,
+        "l2_regularization": 1.0,
+        "early_stopping": False,
+        "min_samples_leaf": 20 if len(rows) >= 2000 else 10,
         "max_leaf_nodes": leaves,
         "random_state": seed,
-    }
-    options |= {
         "categorical_features": list(categories) or None,
-        "max_features": 1.0 if labels is None else 0.5,
+        "warm_start": True,
     }
-    models = models or [kind(**options, warm_start=True) for _ in targets]
-    weight: NDArray | None = rows.weight
-    if np.all(rows.weight == 1.0):
-        weight = None  # then boosting keeps no second derivatives
-    for model, target in zip(models, targets):
+    if labels is None:
+        targets = list(rows.Y.T)
+        new = [HistGradientBoostingRegressor(**options) for _ in targets]
+    else:
+        targets = [labels]
+        new = [HistGradientBoostingClassifier(**options, max_features=0.5)]
+    grown = list(models or new)
+    for model, target in zip(grown, targets):
         model.set_params(max_iter=n_iter).fit(X, target, sample_weight=weight)
-    return list(models)
+    return grown
 
 
 def _stages(models: Sequence[Any], X: NDArray, n_functions: int) -> list[NDArray]:
@@ -183,7 +185,7 @@ def tree_candidate(
     seed: int,
     further: Labeled | None = None,
     rivals: Sequence[NDArray] = (),
-    columns: TreeColumns = PLAIN,
+    columns: TreeColumns = TreeColumns(),  # noqa: B008  # immutable
     leaves: int | None = None,
 ) -> Candidate | None:
     """Boosted trees whose number of iterations is chosen on the held-out rows, for those of a fold on the others.
@@ -230,11 +232,11 @@ def tree_candidate(
     held = every.take(np.concatenate([valid for _, valid in folds]))
     best = int(np.argmin([held.loss(p) for p in predictions]))
     if further is not None:
-        trees = Candidate(NAME, predictions[-1], partial(_as_trees, models, q, columns))
+        trees = Candidate(LIMITS.name, predictions[-1], partial(_as_trees, models, q, columns))
     else:
         chosen = cross_chosen(predictions, [held.losses(p) for p in predictions], folds)
         n_iter = 10 * (best + 1)
-        trees = Candidate(NAME, chosen, partial(_fit_again, every, n_iter, grow, columns))
+        trees = Candidate(LIMITS.name, chosen, partial(_fit_again, every, n_iter, grow, columns))
     if leaves or len(folds) > 1 or 10 * (best + 1) < most or len(known.rows) < LIMITS.many_rows:
         return trees
     larger = tree_candidate(
@@ -253,7 +255,7 @@ def _most_iterations(rows: Rows, further: Labeled | None, q: int) -> int:
 
 
 def _as_trees(models: list, q: int, columns: TreeColumns) -> Trees:
-    return Trees(NAME, models, np.zeros(q), np.ones(q), 1.0, None, columns)
+    return Trees(LIMITS.name, models, np.zeros(q), np.ones(q), 1.0, None, columns)
 
 
 def _fit_again(every: Labeled, n_iter: int, grow: Callable, columns: TreeColumns) -> Trees:

@@ -1,6 +1,6 @@
 """Kernel machines on many centers, with one bandwidth per feature or a learned linear map of the features."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from mercerless.table.members.wide_solver import (
     solve_logistic,
     solve_wide,
 )
-from mercerless.table.weighing import Judge
+from mercerless.table.weighing import Labeled
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,13 @@ class WideLimits:
     laplace_work: float = 2e9
     #: With more features the evidence learns their bandwidths badly.
     many_features: int = 50
+    #: Ridges that compete.
+    ridges: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+    #: Factors of the ridge of least squares that compete for the least log-loss.
+    logistic_factors: tuple[float, ...] = (1.0, 0.3, 0.1, 0.03)
 
 
 LIMITS = WideLimits()
-
-_RIDGES = np.array([1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
-_LOGISTIC_FACTORS = (1.0, 0.3, 0.1, 0.03)  # of the ridge of least squares
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class WideMachines:
         return wide_candidates(learners, shared, everything)
 
 
-def blocked_moments(X: NDArray, Y: NDArray, weight: NDArray | None, **options: Any) -> Moments:
+def blocked_moments(X: NDArray, Y: NDArray, weight: NDArray, **options: Any) -> Moments:
     """`moments` of a block of rows in smaller ones, as many centers need; no smaller than a third of the sums."""
     per_row = 24.0 * (len(options["S"]) + X.shape[1])
     budget = max(BLOCK_BYTES, per_row * len(options["S"]) / 3)
@@ -167,11 +168,11 @@ class WideLearner:
         """Some of the numbers, in random order."""
         return numbers[np.random.RandomState(self.seed).permutation(len(numbers))[:limit]]
 
-    def judge(self, numbers: NDArray) -> Judge:
-        held = self.rows.take(numbers)
-        return Judge(held.Y, held.weight, None if self.labels is None else self.labels[numbers])
+    def judge(self, numbers: NDArray) -> Callable[[NDArray], float]:
+        """What gives the loss of predictions for some rows."""
+        return Labeled(self.rows, self.labels).take(numbers).judge
 
-    def trial(self, wide: Wide, ridges: NDArray = _RIDGES) -> _Trial:
+    def trial(self, wide: Wide, ridges: Sequence[float] = LIMITS.ridges) -> _Trial:
         """The best ridge on few rows and centers."""
         train = self._few(self.train, LIMITS.trial_rows)
         valid = self._few(self.valid, LIMITS.trial_held)
@@ -210,7 +211,9 @@ class WideLearner:
     def _mapped(self, trial: _Trial) -> Wide:
         X = self.rows.X[self._few(self.train, LIMITS.slope_rows)].astype(np.float64)
         S = self.rows.X[self._few(self.train, LIMITS.trial_centers)].astype(np.float64)
-        A = np.eye(X.shape[1]) if trial.wide.projection is None else trial.wide.projection
+        A = trial.wide.projection
+        if A is None:
+            A = np.eye(X.shape[1])
         A = A * np.exp(-trial.wide.log_bandwidths)
         Z = X @ A
         C = S @ A
@@ -222,17 +225,21 @@ class WideLearner:
         B = slope_map(gradients)
         pairs = np.random.RandomState(self.seed).randint(len(X), size=(2, 1000))
         differences = X[pairs[0]] - X[pairs[1]]
-        old, new = (np.median(np.linalg.norm(differences @ M, axis=1)) for M in (A, B))
-        return Wide("exponential", np.array(0.0), B * (old / new if new > 0 else 1.0))
+        old = np.median(np.linalg.norm(differences @ A, axis=1))
+        new = np.median(np.linalg.norm(differences @ B, axis=1))
+        if new > 0:  # the same median distance as before
+            B = B * (old / new)
+        return Wide("exponential", np.array(0.0), B)
 
     def candidate(self, best: _Trial) -> _Machine:
         """All training rows, and as many centers as are worth it."""
         most = min(self.n_centers, len(self.train))
         support = self._few(self.train, most)
-        sizes = (-(-most // 4), -(-most // 2), most)
-        machine = self._machine(
-            best, support[: next(m for m in sizes if m >= min(most, LIMITS.least_centers))]
-        )
+        quarter = -(-most // 4)
+        half = -(-most // 2)
+        least = min(most, LIMITS.least_centers)
+        size = next(m for m in (quarter, half, most) if m >= least)
+        machine = self._machine(best, support[:size])
         while len(machine.model.support) < most:
             more = self._machine(best, support[: 2 * len(machine.model.support)], machine)
             if more.loss > LIMITS.worth * machine.loss:
@@ -259,12 +266,11 @@ class WideLearner:
             wide.form, support, wide.log_bandwidths, 0.0, None, projection=wide.projection
         )
         if like is not None and like.logistic:
-            more = len(support) - len(like.model.support)
-            start = (
-                np.insert(like.coef, [len(like.model.support)] * more, 0.0, axis=0)
-                if more > 0
-                else None
-            )
+            n_centers = len(like.model.support)
+            start = None
+            if len(support) > n_centers:  # new centers start from zero
+                new = [n_centers] * (len(support) - n_centers)
+                start = np.insert(like.coef, new, 0.0, axis=0)
             return self._logistic(model, sums, P, ridges, start)
         coefs = solve_wide(sums, P, ridges)
         predictions = self.predict(self.rows.X[self.valid], wide, S, coefs)
@@ -274,7 +280,7 @@ class WideLearner:
         machine = _Machine(losses[k], predictions[k], model, False, coefs[k], sums, P)
         if like is not None or self.labels is None:
             return machine
-        other = self._logistic(model, sums, P, ridges[k] * np.array(_LOGISTIC_FACTORS))
+        other = self._logistic(model, sums, P, ridges[k] * np.array(LIMITS.logistic_factors))
         return other if other.loss < machine.loss else machine
 
     def finish(self, machine: _Machine) -> Expansion:
@@ -375,10 +381,11 @@ class WideLearner:
         return model._replace(coef=coef[:m], linear=linear)
 
 
-def _near(ridge: float) -> NDArray:
+def _near(ridge: float) -> Sequence[float]:
     """The ridges about one."""
-    place = int(np.argmin(np.abs(np.log(_RIDGES / ridge))))
-    return _RIDGES[max(0, place - 1) : place + 2]
+    ridges = LIMITS.ridges
+    place = int(np.argmin(np.abs(np.log(np.array(ridges) / ridge))))
+    return ridges[max(0, place - 1) : place + 2]
 
 
 def wide_candidates(
@@ -398,9 +405,8 @@ def wide_candidates(
     if "laplace" in shared and n * min(n, everything.n_centers) * d <= LIMITS.laplace_work:
         kernels_of["laplace, many centers"] = [Wide("laplace", start) for start in starts]
     if d > LIMITS.many_features or not kernels_of:
-        kernels_of["gaussian, many centers"] = [Wide("gaussian", np.array(0.5 * np.log(d)))] * len(
-            starts
-        )
+        one_bandwidth = Wide("gaussian", np.array(0.5 * np.log(d)))
+        kernels_of["gaussian, many centers"] = [one_bandwidth] * len(starts)
     kernels_of["exponential, learned map"] = [
         Wide("exponential", start - 0.5 * np.log(d)) for start in starts
     ]
@@ -409,13 +415,16 @@ def wide_candidates(
         turn = kernels[0].form == "exponential"
         trial = learners[0].search(kernels[0])
         factor = float(np.exp(np.mean(trial.wide.log_bandwidths - kernels[0].log_bandwidths)))
-        machine = learners[0].candidate(learners[0].turned(trial) if turn else trial)
+        near = _near(trial.ridge)
+        if turn:
+            trial = learners[0].turned(trial)
+        machine = learners[0].candidate(trial)
         predictions = [machine.predictions]
         for learner, kernel in zip(learners[1:], kernels[1:]):
-            other = learner.trial(kernel.wider(factor), _near(trial.ridge))
-            predictions.append(
-                learner.again(learner.turned(other) if turn else other, machine).predictions
-            )
+            trial = learner.trial(kernel.wider(factor), near)
+            if turn:
+                trial = learner.turned(trial)
+            predictions.append(learner.again(trial, machine).predictions)
         refit = partial(everything.refit, machine, n)
         if len(learners) == 1:
             refit = partial(learners[0].finish, machine)

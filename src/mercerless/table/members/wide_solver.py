@@ -1,7 +1,7 @@
 """Kernel ridge regression on many centers of one kernel: coefficients by its norm, and a linear map from its slopes."""
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,34 +12,39 @@ from scipy.special import expit, log_softmax
 
 from mercerless.lab.solver import Moments
 
-_FIXED_WEIGHT = 0.1  # of the columns beside those of the kernel in the penalty
-_JITTER = 1e-6
-_SMALLEST_SLOPE = 1e-4  # of a direction, relative to the largest
 
+def norm_penalty(K: NDArray, n_fixed: int, fixed_weight: float = 0.1) -> NDArray:
+    """``blockdiag(K, 0.1 I)`` for the kernel matrix K of the centers: the squared norm of the function.
 
-def norm_penalty(K: NDArray, n_fixed: int) -> NDArray:
-    """``blockdiag(K, 0.1 I)`` for the kernel matrix K of the centers: the squared norm of the function."""
+    The columns beside those of the kernel are penalized by `fixed_weight`.
+    """
     m = len(K)
     P = np.zeros((m + n_fixed, m + n_fixed))
     P[:m, :m] = (K + K.T) / 2
-    P[np.arange(m, m + n_fixed), np.arange(m, m + n_fixed)] = _FIXED_WEIGHT
+    fixed = np.arange(m, m + n_fixed)
+    P[fixed, fixed] = fixed_weight
     return P
 
 
-def solve_wide(sums: Moments, P: NDArray, ridges: Sequence[float] | NDArray) -> list[NDArray]:
+def solve_wide(
+    sums: Moments, P: NDArray, ridges: Sequence[float] | NDArray, jitter: float = 1e-6
+) -> list[NDArray]:
     """``argmin over coef of sum_i w_i |Y_i - Phi_i coef|^2 + ridge tr(coef^T P coef)`` for every ridge.
 
-    P is positive semi-definite up to rounding: a multiple of the identity, raised until the factorization succeeds, is
+    P is positive semi-definite up to rounding: `jitter` times the identity, raised until the factorization succeeds, is
     added to it. One Cholesky factorization per ridge, ``O(p^3)``.
     """
-    factors = (_factor(sums.gram, 1.0, P, ridge, ridge * _JITTER) for ridge in ridges)
-    return [cho_solve((factor, True), sums.target, check_finite=False) for factor in factors]
+    solutions = []
+    for ridge in ridges:
+        factor = _factor(sums.gram, ridge * P, ridge * jitter)
+        solutions.append(cho_solve((factor, True), sums.target, check_finite=False))
+    return solutions
 
 
-def _factor(gram: NDArray, share: float, P: NDArray, ridge: float, jitter: float) -> NDArray:
-    """The lower Cholesky factor of ``share gram + ridge P + jitter I``, the jitter raised until there is one."""
+def _factor(gram: NDArray, penalty: NDArray, jitter: float) -> NDArray:
+    """The lower Cholesky factor of ``gram + penalty + jitter I``, the jitter raised until there is one."""
     while True:
-        A = share * gram + ridge * P
+        A = gram + penalty
         A[np.diag_indices(len(A))] += jitter
         try:
             return cholesky(A, lower=True, overwrite_a=True, check_finite=False)
@@ -57,16 +62,18 @@ def slopes(Z: NDArray, S: NDArray, K: NDArray, coef: NDArray) -> NDArray:
     return np.stack([(H * c) @ S - Z * (H @ c)[:, None] for c in coef.T])
 
 
-def slope_map(gradients: NDArray) -> NDArray:
+def slope_map(gradients: NDArray, smallest: float = 1e-4) -> NDArray:
     """The map A, ``A A^T`` the root of the average outer product of the gradients (n_outputs, n, d).
 
-    Directions in which nothing changes are shrunk, to at least 1e-4 of the largest eigenvalue of ``A A^T``.
+    Directions in which nothing changes are shrunk, to at least `smallest` of the largest eigenvalue of ``A A^T``.
     """
     G = np.einsum("oni,onj->ij", gradients, gradients, optimize=True)
     e, V = eigh(G, check_finite=False)
     if not e[-1] > 0:
         return np.eye(len(G))
-    return V * np.sqrt(np.maximum(np.sqrt(np.maximum(e, 0) / e[-1]), _SMALLEST_SLOPE))
+    relative = np.maximum(e, 0) / e[-1]
+    eigenvalues = np.maximum(np.sqrt(relative), smallest)  # of A A^T
+    return V * np.sqrt(eigenvalues)
 
 
 class Logistic(NamedTuple):
@@ -76,10 +83,40 @@ class Logistic(NamedTuple):
     certificate: float
 
 
+@dataclass(frozen=True)
+class LogisticProblem:
+    """``min over C of sum_i w_i logloss(Phi_i C, label_i) + ridge / 2 tr(C^T P C)``.
+
+    The scores of two classes are one column f, which counts as -f / 2 and f / 2; of more, one column each.
+    """
+
+    Phi: NDArray
+    target: NDArray  # (n, n_functions), 1 for the class of the row
+    weight: NDArray
+    P: NDArray
+    ridge: float
+
+    def loss(self, C: NDArray) -> tuple[float, NDArray]:
+        """The objective, and its gradient in C."""
+        scores = (self.Phi @ C.astype(self.Phi.dtype)).astype(np.float64)
+        if scores.shape[1] == 1:
+            losses = (np.logaddexp(0, scores) - self.target * scores)[:, 0]
+            residual = expit(scores) - self.target
+        else:
+            logs = log_softmax(scores, axis=1)
+            losses = -np.sum(logs * self.target, axis=1)
+            residual = np.exp(logs) - self.target
+        PC = self.P @ C
+        value = self.weight @ losses + self.ridge / 2 * np.sum(C * PC)
+        weighted = (self.weight[:, None] * residual).astype(self.Phi.dtype)
+        of_scores = (self.Phi.T @ weighted).astype(np.float64)
+        return float(value), of_scores + self.ridge * PC
+
+
 def solve_logistic(
     Phi: NDArray,
     labels: NDArray,
-    weight: NDArray | None,
+    weight: NDArray,
     P: NDArray,
     ridge: float,
     gram: NDArray,
@@ -87,39 +124,32 @@ def solve_logistic(
     start: NDArray | None = None,
     max_iter: int = 40,
 ) -> Logistic:
-    """``min over C of sum_i w_i logloss(Phi_i C, label_i) + ridge / 2 tr(C^T P C)``.
+    """Solve the `LogisticProblem` by L-BFGS.
 
-    The scores of two classes are one column f, which counts as -f / 2 and f / 2; of more, one column each. L-BFGS in
-    ``U = T^T C`` with ``T T^T = s gram + ridge P``, gram = ``Phi^T Phi`` and s the largest curvature of the loss:
-    in U the problem is well conditioned. One Cholesky factorization, and two products with Phi per iteration.
+    The variables are ``U = T^T C`` with ``T T^T = s gram + ridge P``, gram = ``Phi^T Phi`` and s the largest curvature
+    of the loss: in U the problem is well conditioned. One Cholesky factorization, and two products with Phi per
+    iteration.
     """
-    p = Phi.shape[1]
-    K = n_functions
-    w = np.ones(len(Phi)) if weight is None else weight
-    T = _factor(gram, 0.25 if K == 1 else 0.5, P, ridge, 1e-9 * max(np.trace(gram) / p, 1.0))
-    PT = partial(solve_triangular, T, lower=True, trans="T", check_finite=False)
-    target = np.eye(max(K, 2))[labels][:, -K:]
+    shape = (Phi.shape[1], n_functions)
+    target = np.eye(max(n_functions, 2))[labels][:, -n_functions:]
+    problem = LogisticProblem(Phi, target, weight, P, ridge)
+    curvature = 0.25 if n_functions == 1 else 0.5
+    jitter = 1e-9 * max(np.trace(gram) / len(gram), 1.0)
+    T = _factor(curvature * gram, ridge * P, jitter)
+
+    def coefficients(u: NDArray) -> NDArray:
+        return solve_triangular(T, u.reshape(shape), lower=True, trans="T", check_finite=False)
 
     def value(u: NDArray) -> tuple[float, NDArray]:
-        C = PT(u.reshape(p, K))
-        scores = (Phi @ C.astype(Phi.dtype)).astype(np.float64)
-        if K == 1:
-            loss = w @ (np.logaddexp(0, scores) - target * scores)[:, 0]
-            residual = expit(scores) - target
-        else:
-            logs = log_softmax(scores, axis=1)
-            loss = -w @ np.sum(logs * target, axis=1)
-            residual = np.exp(logs) - target
-        PC = P @ C
-        gradient = (Phi.T @ (w[:, None] * residual).astype(Phi.dtype)).astype(
-            np.float64
-        ) + ridge * PC
-        gradient = solve_triangular(T, gradient, lower=True, check_finite=False)
-        return float(loss + ridge / 2 * np.sum(C * PC)), gradient.ravel()
+        loss, gradient = problem.loss(coefficients(u))
+        return loss, solve_triangular(T, gradient, lower=True, check_finite=False).ravel()
 
-    u = np.zeros(p * K) if start is None else (T.T @ start).ravel()
-    first = float(np.max(np.abs(value(np.zeros(p * K))[1])))
-    result = minimize(
-        value, u, jac=True, method="L-BFGS-B", options={"maxiter": max_iter, "ftol": 1e-6}
-    )
-    return Logistic(PT(result.x.reshape(p, K)), float(np.max(np.abs(result.jac)) / (first or 1.0)))
+    zero = np.zeros(shape[0] * shape[1])
+    first = zero
+    if start is not None:
+        first = (T.T @ start).ravel()
+    options = {"maxiter": max_iter, "ftol": 1e-6}
+    result = minimize(value, first, jac=True, method="L-BFGS-B", options=options)
+    slope_at_zero = float(np.max(np.abs(value(zero)[1]))) or 1.0
+    slope_at_end = float(np.max(np.abs(result.jac)))
+    return Logistic(coefficients(result.x), slope_at_end / slope_at_zero)
