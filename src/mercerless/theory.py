@@ -503,14 +503,14 @@ def hypothesis_error(K: ArrayLike, y: ArrayLike, alpha: float, radius: float) ->
     HypothesisError
         The error, its parts, and both multipliers.
 
+    See Also
+    --------
+    hypothesis_bound : The bounds of Propositions 5.2 and 5.5.
+
     Notes
     -----
     ``P1 = -2 / (m^2 mu~) y' K K^+ y`` and ``P2 = -2 / m^2 y' K (alpha I - mu K)^+ y``. The multiplier mu~ of (4.8) is
     printed with the norm of y; it needs that of the projection of y on the range of K.
-
-    See Also
-    --------
-    hypothesis_bound : The bounds of Propositions 5.2 and 5.5.
 
     Examples
     --------
@@ -571,8 +571,14 @@ def hypothesis_bound(
 
     Parameters
     ----------
-    K, y, alpha, radius
-        As for `hypothesis_error`; alpha is ``m**-gamma`` and must be below 1.
+    K : array-like of shape (m, m)
+        The symmetric kernel matrix.
+    y : array-like of shape (m,)
+        The targets.
+    alpha : float
+        The penalty ``m**-gamma``; must be below 1.
+    radius : float
+        The radius of the sphere.
     growth : float, default=1.0
         Eta of Assumption 4, `eigenvalue_growth` estimates it; ``gamma + eta > 1`` is needed.
 
