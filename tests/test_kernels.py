@@ -256,6 +256,67 @@ def test_blas_gets_its_threads_back():
         } == {2}
 
 
+LARGE = [
+    Gaussian(1.5),
+    Exponential(2.0),
+    DeltaGauss(2.0, 0.5),
+    Log(2.0),
+    Laplace(3.0),
+    TL1(4.0),
+    Polynomial(3, 2.0, 0.5),
+    Sigmoid(2.0, 0.1),
+    SphericalPolynomial(5, 1.2),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kernel", LARGE, ids=lambda kernel: type(kernel).__name__)
+def test_large_symmetric_matrices_are_those_of_all_pairs(kernel, dtype):
+    X = np.random.default_rng(0).normal(size=(1301, 7)).astype(dtype)
+    K = kernel(X)
+    assert K.dtype == dtype
+    assert_array_equal(K, K.T)
+    pairs = kernel(X, X.copy())
+    distinct = ~np.eye(len(X), dtype=bool)  # on the diagonal roots magnify the rounding of pairs
+    tolerance = 1e-12 if dtype == np.float64 else 2e-4
+    assert_allclose(K[distinct], pairs[distinct], rtol=tolerance, atol=tolerance)
+    assert_array_equal(np.diag(K), kernel.diag(X))
+
+
+def test_of_large_symmetric_matrices_one_triangle_is_computed():
+    n_computed = []
+
+    class Counted(Gaussian):
+        def _profile(self, q):
+            n_computed.append(q.size)
+            return super()._profile(q)
+
+    X = np.random.default_rng(0).normal(size=(2500, 3))
+    Counted(1.0)(X)
+    assert sum(n_computed) < 0.58 * 2500**2
+    n_computed.clear()
+    Counted(1.0)(X, X.copy())
+    assert sum(n_computed) == 2500**2
+
+
+@pytest.mark.parametrize("shape", [(1, 70_000), (3, 5), (700, 300), (70, 3000)])
+def test_matrices_of_any_shape(shape):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(shape[0], 3))
+    Y = rng.normal(size=(shape[1], 3))
+    expected = np.exp(-((X[:, None] - Y) ** 2).sum(axis=2) / 2)
+    assert_allclose(Gaussian(1.0)(X, Y), expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 6, 7, 10, 13])
+def test_whole_powers_of_both_signs(degree):
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    K = Polynomial(degree, 1.0, 0.3)(X)
+    base = X @ X.T + 0.3
+    assert base.min() < 0.0 < base.max()
+    assert_allclose(K, base**degree, rtol=1e-12)
+
+
 def test_equal_to_scikit_learn():
     X = np.random.default_rng(0).normal(size=(50, 6))
     assert_allclose(Gaussian(2.0)(X), rbf_kernel(X, gamma=1 / 8), atol=1e-14)

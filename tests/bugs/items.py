@@ -285,6 +285,37 @@ BUGS = [
         f"{PERSISTENCE} -k part_of_it",
     ),
     # the algebra of kernels and adapters
+    # tiles of kernel matrices
+    Bug(
+        "items-tile-not-mirrored",
+        "out[columns, rows] = tile.T",
+        "out[columns, rows] = 0.0",
+        f"{KERNELS} -k large_symmetric",
+    ),
+    Bug(
+        "items-diagonal-tile-as-computed",
+        "np.copyto(tile, tile.T.copy(), where=below[: len(tile), : len(tile)])",
+        "tile[1, 0] *= 1.0000001",
+        f"{KERNELS} -k large_symmetric",
+    ),
+    Bug(
+        "items-both-triangles",
+        "is_symmetric and len(X) >= 1200",
+        "is_symmetric and len(X) >= 12_000",
+        f"{KERNELS} -k one_triangle",
+    ),
+    Bug(
+        "items-tiles-of-other-columns",
+        "prepared.right[:, columns]",
+        "prepared.right[:, : columns.stop - columns.start]",
+        f"{KERNELS} -k any_shape",
+    ),
+    Bug(
+        "items-power-skips-a-digit",
+        'f"{degree:b}"[1:]',
+        'f"{degree:b}"[2:]',
+        f"{KERNELS} -k whole_powers",
+    ),
     Bug(
         "items-negative-scale-definite",
         "return False if self.kernel.definite else None",

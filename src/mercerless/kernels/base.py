@@ -1,12 +1,12 @@
 """The kernel contract, the algebra of kernels, and evaluation in row blocks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
 
@@ -45,9 +45,9 @@ class Parameter(NamedTuple):
 class Kernel(BaseEstimator):
     """Base class of all kernels: a matrix for any two sets of rows, and its reverse derivative.
 
-    A subclass implements ``_evaluate(X, Y, out)``, which fills one row block of the matrix and must be thread
-    safe, ``diag``, and, where it declares parameters, ``_pull(X, Y, G)``, one row block of `pullback`. Kernels hold
-    no state besides their constructor's parameters, so they clone, pickle, compare and print like any estimator.
+    A subclass implements ``_evaluate``, which fills one block of the matrix and must be thread safe, ``diag``, and,
+    where it declares parameters, ``_pull``, one row block of `pullback`. Kernels hold no state besides their
+    constructor's parameters, so they clone, pickle, compare and print like any estimator.
 
     Attributes
     ----------
@@ -76,6 +76,8 @@ class Kernel(BaseEstimator):
     definite: bool | None = None
     takes_objects: bool = False
     parameters: tuple[Parameter, ...] = ()
+    #: Whether a small tile of the matrix costs no more than its share: then of a symmetric one only half is computed.
+    _by_tiles: bool = False
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
         """The matrix of ``k(x, y)`` for all rows x of X and y of Y.
@@ -97,11 +99,20 @@ class Kernel(BaseEstimator):
         out = np.empty((len(X), len(Y)), dtype=np.result_type(X, Y))
         prepared = self._prepare(X, Y)
 
-        def fill(rows: slice) -> None:
-            self._evaluate(X[rows], Y, out[rows], prepared, rows)
+        def evaluate(rows: slice, columns: slice, block: NDArray) -> None:
+            self._evaluate(X[rows], Y[columns], block, prepared, rows, columns)
 
-        over_row_blocks(fill, len(X), len(Y), out.itemsize)
-        if same and self.symmetric:
+        def evaluate_rows(rows: slice) -> None:
+            evaluate(rows, slice(0, len(Y)), out[rows])
+
+        is_symmetric = same and self.symmetric
+        if not self._by_tiles:
+            over_row_blocks(evaluate_rows, len(X), len(Y), out.itemsize)
+        elif is_symmetric and len(X) >= 1200:  # for fewer rows mirroring costs as much as it saves
+            fill_symmetric(evaluate, out)
+        else:
+            fill_tiles(evaluate, out, min_rows=64 if X.shape[1] < 64 else 256)
+        if is_symmetric:
             np.fill_diagonal(out, self.diag(X))
         return out
 
@@ -156,7 +167,10 @@ class Kernel(BaseEstimator):
         """What all row blocks share (row norms, scaled copies)."""
         return None
 
-    def _evaluate(self, X: NDArray, Y: NDArray, out: NDArray, prepared: Any, rows: slice) -> None:
+    def _evaluate(
+        self, X: NDArray, Y: NDArray, out: NDArray, prepared: Any, rows: slice, columns: slice
+    ) -> None:
+        """Fill `out` with the values of these rows and columns, whose places in the matrix are also given."""
         raise NotImplementedError
 
     def _pull(self, X: NDArray, Y: NDArray, G: NDArray, prepared: Any, rows: slice) -> NDArray:
@@ -283,7 +297,7 @@ class Constant(Kernel):
         X = check_real(X)
         return np.full(len(X), self.value, dtype=X.dtype)
 
-    def _evaluate(self, X, Y, out, prepared, rows):
+    def _evaluate(self, X, Y, out, prepared, rows, columns):
         out[...] = self.value
 
     def _pull(self, X, Y, G, prepared, rows):
@@ -479,19 +493,95 @@ def over_row_blocks(
     itemsize: int,
     *,
     block_bytes: int = 2**19,
-    min_entries: int = 2**18,
 ) -> None:
     """Call ``work(rows)`` for blocks of rows that fit the cache, on as many threads as the user allows.
 
-    As many as BLAS has, which is held to one meanwhile; blocks depend on the shapes only, so that results do not depend
-    on the number of threads. `n_columns` counts the columns in use at a time, `itemsize` their bytes. Blocks of
-    `block_bytes` stay in the second-level cache between the matrix product and the elementwise part; with fewer than
-    `min_entries` a thread costs more than it brings.
+    `n_columns` counts the columns in use at a time, `itemsize` their bytes. Blocks of `block_bytes` stay in the
+    second-level cache between the matrix product and the elementwise part.
     """
     bytes_per_row = n_columns * itemsize
     blocks = list(row_blocks(n_rows, bytes_per_row, max(block_bytes, 16 * bytes_per_row)))
+    _in_threads(work, blocks, n_rows * n_columns)
+
+
+def fill_tiles(
+    evaluate: Callable[[slice, slice, NDArray], None],
+    out: NDArray,
+    *,
+    min_rows: int = 64,
+    n_entries: int = 2**16,
+) -> None:
+    """Call ``evaluate(rows, columns, tile)`` for all tiles of `out`, whole rows if they are short.
+
+    Tiles are contiguous. With the default number of entries they stay in the second-level cache between the matrix
+    product and the elementwise part; a matrix product of fewer than `min_rows` would be slow.
+    """
+    n_rows, n_columns = out.shape
+    height = max(min_rows, n_entries // max(1, n_columns))
+    height = max(1, min(height, n_rows))
+    width = n_entries // height
+
+    def fill(rows: slice) -> None:
+        if n_columns <= width:
+            evaluate(rows, slice(0, n_columns), out[rows])
+            return
+        for columns, tile in _tiles(rows, _slices(0, n_columns, width), out.dtype):
+            evaluate(rows, columns, tile)
+            out[rows, columns] = tile
+
+    _in_threads(fill, list(_slices(0, n_rows, height)), out.size)
+
+
+def fill_symmetric(
+    evaluate: Callable[[slice, slice, NDArray], None], out: NDArray, *, side: int = 264
+) -> None:
+    """Call ``evaluate(rows, columns, tile)`` for the tiles on and above the diagonal of `out`, and mirror them.
+
+    Lines of a tile whose length is a power of two would share few places in the cache, and mirroring would be slow.
+    """
+    n = len(out)
+    below = np.tri(min(n, side), k=-1, dtype=bool)
+
+    def fill(rows: slice) -> None:
+        for columns, tile in _tiles(rows, _slices(rows.start, n, side), out.dtype):
+            evaluate(rows, columns, tile)
+            if columns == rows:
+                np.copyto(tile, tile.T.copy(), where=below[: len(tile), : len(tile)])
+            else:
+                out[columns, rows] = tile.T
+            out[rows, columns] = tile
+
+    _in_threads(fill, list(_slices(0, n, side)), out.size)
+
+
+def _tiles(
+    rows: slice, all_columns: Iterator[slice], dtype: DTypeLike
+) -> Iterator[tuple[slice, NDArray]]:
+    """The slices of columns, each with a contiguous array for its tile; all use the same memory."""
+    height = rows.stop - rows.start
+    memory = np.empty(0, dtype=dtype)
+    for columns in all_columns:
+        width = columns.stop - columns.start
+        if len(memory) < height * width:
+            memory = np.empty(height * width, dtype=dtype)
+        yield columns, memory[: height * width].reshape(height, width)
+
+
+def _slices(start: int, stop: int, step: int) -> Iterator[slice]:
+    for first in range(start, stop, step):
+        yield slice(first, min(first + step, stop))
+
+
+def _in_threads(
+    work: Callable[[slice], None], blocks: list[slice], n_entries: int, min_entries: int = 2**18
+) -> None:
+    """Call ``work(block)`` for all blocks, on as many threads as BLAS has, which is held to one meanwhile.
+
+    Blocks depend on the shapes only, so that results do not depend on the number of threads. With fewer than
+    `min_entries` a thread costs more than it brings.
+    """
     threads = 1
-    if n_rows * n_columns >= min_entries:
+    if n_entries >= min_entries:
         threads = min(allowed_threads(), len(blocks))
     with one_blas_thread(alone=True):
         if threads == 1:

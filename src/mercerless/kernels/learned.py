@@ -102,7 +102,7 @@ class HyperExpansion(_LearnedKernel):
             return self.hyper_kernel.features(Y, self.centers) * self.coef
         return None
 
-    def _evaluate(self, X, Y, out, prepared, rows):
+    def _evaluate(self, X, Y, out, prepared, rows, columns):
         if prepared is None:
             for columns in row_blocks(len(Y), 64.0 * len(X) * len(self.centers), 2**23):
                 out[:, columns] = self.hyper_kernel.blocks(X, Y[columns], self.centers) @ self.coef
@@ -230,7 +230,7 @@ class TensorExpansion(_LearnedKernel):
             known = [self._lookup(self.items, rows) for rows in (X, Y)]
         return self._coordinates(Y), ids, known
 
-    def _evaluate(self, X, Y, out, prepared, rows):
+    def _evaluate(self, X, Y, out, prepared, rows, columns):
         right, (ids_x, ids_y), known = prepared
         left = self._coordinates(X)
         values = (left @ self.core) @ right.T

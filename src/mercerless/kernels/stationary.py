@@ -1,5 +1,7 @@
 """Kernels of a distance: between rows as arrows (l2) or along the axes (l1)."""
 
+from typing import NamedTuple, Self
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
@@ -12,6 +14,7 @@ class Stationary(Kernel):
     """Kernels of a distance: a subclass gives ``_profile``, in place, and ``_slope``."""
 
     parameters: tuple[Parameter, ...] = (Parameter("length_scale"),)
+    _by_tiles = True
 
     def __init__(self, length_scale: ArrayLike = 1.0):
         self.length_scale = length_scale
@@ -28,6 +31,25 @@ class Stationary(Kernel):
         raise NotImplementedError
 
 
+class _Squares(NamedTuple):
+    """Factors of the squared distances, ``[u, |u|^2, 1] @ [-2 v, 1, |v|^2]``: the expanded square in one product."""
+
+    left: NDArray
+    right: NDArray
+
+    @classmethod
+    def of(cls, U: NDArray, V: NDArray) -> Self:
+        """The factors for the distances of all rows of U to all rows of V."""
+        n_features = U.shape[1]
+        left = np.ones((len(U), n_features + 2), dtype=U.dtype)
+        left[:, :-2] = U
+        left[:, -2] = np.einsum("ij,ij->i", U, U)
+        right = np.ones((len(V), n_features + 2), dtype=V.dtype)
+        right[:, :-2] = -2 * V
+        right[:, -1] = np.einsum("ij,ij->i", V, V)
+        return cls(left, right.T)
+
+
 class _SquaredDistance(Stationary):
     """Kernels of ``q = sum(((x - y) / length_scale)**2)``, one matrix product per block; ``_slope`` is in q."""
 
@@ -39,25 +61,22 @@ class _SquaredDistance(Stationary):
         origin = Y.mean(axis=0, dtype=np.float64)
         U = ((X - origin) / self._scales()).astype(X.dtype, copy=False)
         V = U if Y is X else ((Y - origin) / self._scales()).astype(X.dtype, copy=False)
-        uu = np.einsum("ij,ij->i", U, U)[:, None]
-        return U, -2 * V.T, uu, uu.T if Y is X else np.einsum("ij,ij->i", V, V)[None, :]
+        return _Squares.of(U, V)
 
     @staticmethod
-    def _distances(prepared, rows, out=None):
-        U, minus_2V, uu, vv = prepared
-        q = np.matmul(U[rows], minus_2V, out=out)
-        q += uu[rows]
-        q += vv
+    def _distances(prepared, rows, columns=slice(None), out=None):
+        q = np.matmul(prepared.left[rows], prepared.right[:, columns], out=out)
         return np.maximum(q, 0, out=q)
 
-    def _evaluate(self, X, Y, out, prepared, rows):
-        self._profile(self._distances(prepared, rows, out))
+    def _evaluate(self, X, Y, out, prepared, rows, columns):
+        self._profile(self._distances(prepared, rows, columns, out))
 
     def _pull(self, X, Y, G, prepared, rows):
         q = self._distances(prepared, rows)
         # What a pair adds to the gradient vanishes with its distance; a root's infinite slope must not stand there,
         # and distances below rounding are zero.
-        near = q <= 32 * np.finfo(q.dtype).eps * (prepared[2][rows].max() + prepared[3].max())
+        largest = prepared.left[rows, -2].max() + prepared.right[-1].max()
+        near = q <= 32 * np.finfo(q.dtype).eps * largest
         H = self._slope(q)
         H[near] = 0
         H *= G
@@ -65,8 +84,8 @@ class _SquaredDistance(Stationary):
 
     def _pull_scale(self, H, prepared, rows):
         """The derivative in length_scale, H being the cotangent of q: dq / dl = -2 (u - v)^2 / l."""
-        U, minus_2V, _, _ = prepared
-        Ub = U[rows].astype(np.float64, copy=False)
+        minus_2V = prepared.right[:-2]
+        Ub = prepared.left[rows, :-2].astype(np.float64, copy=False)
         column = H.sum(axis=0, dtype=np.float64)
         # sum_ij H_ij (u_ik - v_jk)^2 for every feature k, by two thin products
         squares = (
@@ -285,11 +304,11 @@ class _Cityblock(Stationary):
         # SciPy works in float64: convert the columns once, not in every block
         return np.ascontiguousarray(Y, dtype=np.float64)
 
-    def _evaluate(self, X, Y, out, prepared, rows):
+    def _evaluate(self, X, Y, out, prepared, rows, columns):
         if out.dtype == np.float64:
-            cdist(X, prepared, "cityblock", out=out)
+            cdist(X, prepared[columns], "cityblock", out=out)
         else:
-            out[...] = cdist(X, prepared, "cityblock")
+            out[...] = cdist(X, prepared[columns], "cityblock")
         self._profile(out)
 
     def _pull(self, X, Y, G, prepared, rows):
