@@ -11,10 +11,15 @@ from mercerless import KreinSVC
 from mercerless.cli import main
 from mercerless.commands import _arguments, _common, inspect
 from mercerless.commands import predict as predict_command
-from mercerless.comparison import items, predictions
+from mercerless.comparison import items, learners, predictions
 from mercerless.comparison.columns import DateFeatures, find_columns
 from mercerless.comparison.gaps import _complete, fill_gaps
-from mercerless.comparison.learners import SharedKreinSVC, SharedSpectrum
+from mercerless.comparison.learners import (
+    SharedKreinSVC,
+    SharedKreinSVR,
+    SharedSpectrum,
+    forget_decompositions,
+)
 from mercerless.comparison.problem import as_distances, make_problem, select
 from mercerless.comparison.reading import read_problem
 from mercerless.spectra import SpectrumTransformer
@@ -231,6 +236,17 @@ def test_decompositions_are_shared_only_by_equal_settings(plain, shared, setting
         np.testing.assert_allclose(output, expected, atol=1e-8)
         outputs.append(output)
     assert np.abs(outputs[0] - outputs[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize("machine", [SharedKreinSVC, SharedKreinSVR])
+def test_machines_of_other_penalties_share_one_decomposition(machine):
+    forget_decompositions()
+    K = 2.0 - D**1.5
+    machine(kernel="precomputed", C=1.0).fit(K, Y)
+    (first,) = learners._MEMORY.results.values()
+    machine(kernel="precomputed", C=10.0).fit(K, Y)
+    (second,) = learners._MEMORY.results.values()
+    assert second is first
 
 
 @pytest.mark.parametrize("kind", ["table", "distance", "similarity"])

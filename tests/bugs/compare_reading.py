@@ -238,9 +238,15 @@ BUGS = [
     ),
     Bug(
         "read-shared-whatever-the-center",
-        "self.negative_penalty, self.center, None if weight is None",
-        "self.negative_penalty, None if weight is None",
+        "self.negative_penalty, self.center, _digest(weight)",
+        "self.negative_penalty, _digest(weight)",
         f"{PROPERTIES} -k equal_settings",
+    ),
+    Bug(
+        "read-nothing-is-shared",
+        "return basis, self._stabilize(K, weight)",
+        "return basis, stabilize(K, self.negative_penalty, weight, center=self.center)",
+        f"{PROPERTIES} -k other_penalties",
     ),
     Bug(
         "read-shared-whatever-the-mode",

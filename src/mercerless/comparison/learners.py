@@ -887,7 +887,7 @@ class _SharedStabilized:
             "krein",
             self.negative_penalty,
             self.center,
-            None if weight is None else _digest(weight),
+            _digest(weight),
             _digest(K),
         )
         return _MEMORY.get(key, lambda: super(_SharedStabilized, self)._stabilize(K, weight))  # type: ignore[misc]

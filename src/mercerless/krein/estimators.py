@@ -962,7 +962,11 @@ class _KreinMachine(_KreinModel):
         check_memory(LIMITS.machine_bytes * n**2, f"The machine of {n} items", None, remedy)
         K = self._matrix(basis)
         weight = weight[basis.rows]
-        return basis, stabilize(K, self.negative_penalty, weight, center=self.center)
+        return basis, self._stabilize(K, weight)
+
+    def _stabilize(self, K: NDArray, weight: NDArray) -> Stabilized:
+        """The matrix with its negative eigenvalues flipped, which does not depend on C."""
+        return stabilize(K, self.negative_penalty, weight, center=self.center)
 
     def _store(
         self, basis: Basis, machines: list[Machine], stabilized: Stabilized, **attributes: Any
