@@ -883,13 +883,7 @@ class _SharedStabilized:
     center: bool
 
     def _stabilize(self, K, weight):
-        key = (
-            "krein",
-            self.negative_penalty,
-            self.center,
-            _digest(weight),
-            _digest(K),
-        )
+        key = ("krein", self.negative_penalty, self.center, _digest(weight), _digest(K))
         return _MEMORY.get(key, lambda: super(_SharedStabilized, self)._stabilize(K, weight))  # type: ignore[misc]
 
 
