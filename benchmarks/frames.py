@@ -46,6 +46,22 @@ def krein_table1():
     return rows.assign(note=np.where(rows.draws == 1, " (one draw)", ""))
 
 
+def krein_table2():
+    """Mean errors over folds, beside the paper's; `note` says if not all ten folds were run."""
+    keys = ["set", "n", "positives", "method"]
+    folds = results("papers/krein_table2").groupby(keys, sort=False)
+    rows = folds.agg(
+        error=("error", "mean"),
+        deviation=("error", lambda errors: errors.std(ddof=0)),
+        paper=("paper", "first"),
+        folds=("fold", "nunique"),
+    ).reset_index()
+    words = rows.folds.map({10: "", 1: ", one fold"}).fillna(
+        ", " + rows.folds.astype(str) + " folds"
+    )
+    return rows.assign(note=words)
+
+
 def krein_table3():
     """Errors, and the paper's with its deviation added."""
     theirs = paper("krein", "3").rename(columns={"row": "set", "column": "kernel"})

@@ -23,7 +23,6 @@ from mercerless.core.descent import minimize_with_restarts
 from mercerless.core.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
 from mercerless.kernels import TL1, DeltaGauss, Gaussian
 from mercerless.krein.solver import (
-    CONSTRAINTS,
     REGULARIZERS,
     augmented_rows,
     build_low_rank_system,
@@ -205,7 +204,7 @@ def test_sphere_pullback_against_central_differences(constraint):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("constraint", [None, "sphere", "ball"])
 @pytest.mark.parametrize("regularizer", REGULARIZERS)
 def test_validation_gradient_against_central_differences(
     regularizer, constraint, intercept, weighted
@@ -244,7 +243,7 @@ def test_validation_gradient_against_central_differences(
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("constraint", [None, "sphere", "ball"])
 def test_gradient_with_dropped_eigenvalues_against_central_differences(constraint, intercept):
     """A change of the matrix turns eigenvectors between the space and what was dropped from it."""
     rng = np.random.default_rng(3)

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 from mercerless import KreinRidge, KreinRidgeClassifier, Sphere
 from mercerless.inspection import KreinPartsDisplay, ValidationSurfaceDisplay
 from mercerless.kernels import DeltaGauss
-from mercerless.krein.selection import GRID
+from mercerless.krein.thresholds import LIMITS
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def test_surface_shows_the_least_error_over_the_third_parameter():
         display.chosen, (model.alpha_positive_, model.alpha_negative_ / model.alpha_positive_)
     )
     errors = model.cv_results_["error"].reshape(5, 17, 6)  # ratios, strong to weak, radii
-    by_ratio = errors.min(axis=2)[np.argsort(GRID.ratios), ::-1]
+    by_ratio = errors.min(axis=2)[np.argsort(LIMITS.ratios), ::-1]
     assert_allclose(display.error, by_ratio)
     radius = ValidationSurfaceDisplay.from_estimator(model, other="radius")
     assert radius.error.shape == (6, 17)

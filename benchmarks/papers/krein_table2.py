@@ -107,17 +107,18 @@ def inner_folds():
     return StratifiedKFold(5, shuffle=True, random_state=0)
 
 
-def similarities_as_features(K):
+def similarities_as_features(K, folds):
     """Ridge regression on the rows of the matrix; its largest penalty is that of the largest singular value."""
     largest = np.linalg.norm(K, 2) ** 2
     return GridSearchCV(
-        Ridge(), {"alpha": STRENGTHS * largest}, scoring="neg_mean_squared_error", cv=5
+        Ridge(), {"alpha": STRENGTHS * largest}, scoring="neg_mean_squared_error", cv=folds
     )
 
 
-def methods(K):
-    """Unfitted models by name; `K` is the training matrix, which scales the grids."""
-    sphere = {"constraint": Sphere(), "random_state": 0}
+def methods(K, is_one):
+    """Unfitted models by name; the training matrix scales the grids, the labels stratify the inner folds."""
+    folds = list(inner_folds().split(K, is_one))
+    sphere = {"constraint": Sphere(), "cv": folds, "random_state": 0}
     on_positive = KreinRidge("precomputed", regularizer="strong", **sphere)
     models = {
         "constant": Majority(),
@@ -125,12 +126,12 @@ def methods(K):
             KreinRidge("precomputed", search=GradientSearch(n_restarts=10, max_iter=200), **sphere)
         ),
         "k-svm": KreinMachine(),
-        "lrr-sf": SignOf(similarities_as_features(K)),
+        "lrr-sf": SignOf(similarities_as_features(K, folds)),
         "flip": SignOf(on_positive),
     }
     for mode in ("clip", "shift", "square"):
         models[mode] = SignOf(make_pipeline(SpectrumTransformer(mode), on_positive))
-    models["calibrated"] = KreinRidgeClassifier("precomputed", random_state=0)
+    models["calibrated"] = KreinRidgeClassifier("precomputed", cv=folds, random_state=0)
     return models
 
 
@@ -150,7 +151,7 @@ def fold_errors(matrix, kind, is_one, train, test, known):
         kernel = DissimilarityKernel().fit(K)
         K = kernel.transform(K)
         K_test = kernel.transform(K_test)
-    for name, model in methods(K).items():
+    for name, model in methods(K, is_one[train]).items():
         if name in known:
             continue
         start = time.process_time()

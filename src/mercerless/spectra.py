@@ -6,7 +6,7 @@ it did in training.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -498,13 +498,6 @@ def implied_distances(K: NDArray) -> NDArray:
     return np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2.0 * K, 0.0))
 
 
-_SYMMETRIZERS: dict[str, Callable[[NDArray, NDArray], NDArray]] = {
-    "mean": lambda A, B: (A + B) / 2,
-    "min": np.minimum,
-    "max": np.maximum,
-}
-
-
 def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean") -> NDArray:
     """Make a directed similarity symmetric, the same way for training and for new items.
 
@@ -529,7 +522,7 @@ def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean"
     array([[1.  , 0.25],
            [0.25, 1.  ]])
     """
-    check_option("how", how, _SYMMETRIZERS)
+    check_option("how", how, ("mean", "min", "max"))
     if reverse is None:
         K = check_square(K)
         other = K.T
@@ -540,7 +533,9 @@ def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean"
         raise ValueError(
             f"reverse has shape {other.shape[::-1]} but K.T has shape {K.shape[::-1]}; they must agree."
         )
-    return _SYMMETRIZERS[how](K, other)
+    if how == "mean":
+        return (K + other) / 2
+    return np.minimum(K, other) if how == "min" else np.maximum(K, other)
 
 
 class _PairwiseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -633,10 +628,6 @@ class SpectrumTransformer(_PairwiseTransformer):
     indefiniteness : Whether there is anything to repair.
     mercerless.KreinRidge : Learns with the negative eigenvalues instead.
 
-    References
-    ----------
-    C. S. Ong, X. Mary, S. Canu and A. J. Smola, "Learning with non-positive kernels", ICML 2004.
-
     Notes
     -----
     Ong's machine is least squares with the truncated matrix and no penalty:
@@ -647,6 +638,10 @@ class SpectrumTransformer(_PairwiseTransformer):
     result is positive semi-definite all the same, because differences of equal rows lie in the kernel's null space.
     Rows are equal if no entries differ by more than 1e-12 of the largest entry of the training matrix (1e-6 if either
     is in float32), or by more than the two directions of the training matrix differ.
+
+    References
+    ----------
+    C. S. Ong, X. Mary, S. Canu and A. J. Smola, "Learning with non-positive kernels", ICML 2004.
 
     Examples
     --------

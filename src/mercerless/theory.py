@@ -572,13 +572,13 @@ def hypothesis_bound(
     Parameters
     ----------
     K : array-like of shape (m, m)
-        The symmetric kernel matrix.
+        Symmetric kernel matrix with eigenvalues of both signs.
     y : array-like of shape (m,)
-        The targets.
+        Targets.
     alpha : float
-        The penalty ``m**-gamma``; must be below 1.
+        The penalty ``m**-gamma``, below 1.
     radius : float
-        The radius of the sphere.
+        The radius r.
     growth : float, default=1.0
         Eta of Assumption 4, `eigenvalue_growth` estimates it; ``gamma + eta > 1`` is needed.
 

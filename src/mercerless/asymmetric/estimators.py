@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.asymmetric.selection import (
-    GRID,
     LIMITS,
     AsymmetricChoice,
     affinities,
@@ -67,7 +66,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         return hasattr(self, "dual_coef_")
 
     def _check_parameters(self) -> None:
-        check_option("side", self.side, ("auto", *GRID.shares))
+        check_option("side", self.side, ("auto", *LIMITS.shares))
         check_number("alpha", self.alpha, zero=True, none=True)
 
     def _fit(self, X: Any, Y: NDArray, weight: NDArray) -> dict[str, Any]:
@@ -117,7 +116,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         """Ridge and side; warns if the systems are badly solved or the model is worse than a constant."""
         alphas: Any = [self.alpha]
         if self.alpha is None:
-            alphas = np.array(GRID.alphas) * (largest_singular_value(K) or 1.0)
+            alphas = np.array(LIMITS.alphas) * (largest_singular_value(K) or 1.0)
         sides: tuple[str, ...] = (self.side,)
         if self.side == "auto":
             sides = ("left", "right", "weighted")

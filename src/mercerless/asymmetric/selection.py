@@ -16,30 +16,24 @@ def _shares_of_sides() -> Mapping[str, tuple[float, float]]:
 
 
 @dataclass(frozen=True)
-class AsymmetricGrid:
-    """What is tried."""
+class AsymmetricThresholds:
+    """What is tried, and when a fit warns or raises."""
 
-    #: Ridges, relative to the spectral norm of the centered matrix: directed matrices need large ones, smooth kernels
-    #: small ones.
+    # Ridges, relative to the spectral norm of the centered matrix: directed matrices need large ones, smooth kernels
+    # small ones.
     alphas: tuple[float, ...] = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
-    #: The weights of the left and the right regressor by the name of the side.
+    # The weights of the left and the right regressor by the name of the side.
     shares: Mapping[str, tuple[float, float]] = field(default_factory=_shares_of_sides)
+    # Memory at the peak, per pair of items; the same for coupled systems.
+    bytes_per_pair: float = 50.0
+    coupled_bytes_per_pair: float = 160.0
+    # Certificates above it are warned of.
+    largest_residual: float = 1e-6
+    # Errors that differ by less, relatively, are equal: the order decides, not rounding.
+    tie: float = 1e-9
 
 
-@dataclass(frozen=True)
-class AsymmetricLimits:
-    """When a fit warns or raises."""
-
-    bytes_per_pair: float = 50.0  # memory at the peak, per pair of items
-    coupled_bytes_per_pair: float = 160.0  # the same for coupled systems
-    largest_residual: float = 1e-6  # certificates above it are warned of
-    tie: float = (
-        1e-9  # errors that differ by less, relatively, are equal: the order decides, not rounding
-    )
-
-
-GRID = AsymmetricGrid()
-LIMITS = AsymmetricLimits()
+LIMITS = AsymmetricThresholds()
 
 
 class AsymmetricChoice(NamedTuple):
@@ -110,7 +104,7 @@ def choose_asymmetric_ridge(
 ) -> AsymmetricChoice:
     """The ridge and the side with the smallest exact leave-one-out error; singular ridges are passed over.
 
-    Besides the sides of `AsymmetricGrid` there is ``"weighted"``, the best weights of both. Ties go to the first side.
+    Besides `AsymmetricThresholds.shares` there is ``"weighted"``, the best weights of both. Ties go to the first side.
     """
     solve = coupled_ridge if coupled else asymmetric_ridge
     best: tuple[float, AsymmetricRidgeSolution, str, NDArray] | None = None
@@ -123,14 +117,14 @@ def choose_asymmetric_ridge(
         except np.linalg.LinAlgError as error:
             failure = error
             continue
-        left_error = leave_one_out_error(solution, GRID.shares["left"], weight)
+        left_error = leave_one_out_error(solution, LIMITS.shares["left"], weight)
         if one_way is None or left_error < (1 - LIMITS.tie) * one_way[0]:
             one_way = (left_error, solution)
         for side in sides:
             if side == "weighted":
                 shares = best_shares(solution, weight)
             else:
-                shares = np.array(GRID.shares[side])
+                shares = np.array(LIMITS.shares[side])
             side_error = leave_one_out_error(solution, shares, weight)
             errors[float(alpha), side] = side_error
             if best is None or side_error < (1 - LIMITS.tie) * best[0]:

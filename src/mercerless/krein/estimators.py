@@ -1,7 +1,6 @@
 """Least squares and support vector machines in reproducing kernel Krein spaces."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +51,6 @@ from mercerless.core.validation import (
     warn_if_useless,
 )
 from mercerless.krein.selection import (
-    GRID,
     Ball,
     Candidates,
     ExactProblem,
@@ -75,29 +73,9 @@ from mercerless.krein.solver import (
     part_coef,
     solve_system,
 )
+from mercerless.krein.thresholds import LIMITS
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 from mercerless.spectra import implied_distances
-
-
-@dataclass(frozen=True)
-class KreinLimits:
-    """When landmarks replace the exact solution, and how much memory each way needs at its peak.
-
-    The bytes are measured; tests/test_memory.py asserts them.
-    """
-
-    exact_rows: int = 4000  # with more rows, landmarks="auto" uses landmarks
-    auto_landmarks: int = 1000  # at most so many
-    scored_rows: int = 4000  # held-out rows per fold with landmarks; more do not change a choice
-    exact_bytes: float = 42.0  # per pair of rows, of the exact solution
-    gradient_bytes: float = 76.0  # per pair of rows, of a gradient search
-    machine_bytes: float = 58.0  # per pair of rows, of a support vector machine
-    landmark_bytes: float = 270.0  # per pair of landmarks
-    block_bytes: int = 2**28  # for a block of rows on the way to its factor, if the budget allows
-    largest_residual: float = 1e-8  # certificates above it are warned of
-
-
-LIMITS = KreinLimits()
 
 
 class _KreinModel(KernelPredictor):
@@ -135,7 +113,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
 
     out_of_fold_: OutOfFold | None
     _streams = True
-    _ratios: Sequence[float] = GRID.ratios
+    _ratios: Sequence[float] = LIMITS.ratios
     _without_out_of_fold = (
         "leave alpha_positive at None, or give several, so that cross-validation chooses"
     )
@@ -943,11 +921,24 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
 
 
 class _KreinMachine(_KreinModel):
-    """What the support vector machines share."""
+    """What the support vector machines share: from items to coefficients for the original kernel."""
 
-    C: float
-    negative_penalty: float
-    center: bool
+    def __init__(
+        self,
+        kernel: Any,
+        *,
+        C: float,
+        negative_penalty: float,
+        center: bool,
+        tol: float,
+        max_iter: int,
+    ):
+        self.kernel = kernel
+        self.C = C
+        self.negative_penalty = negative_penalty
+        self.center = center
+        self.tol = tol
+        self.max_iter = max_iter
 
     def _check_parameters(self) -> None:
         check_number("C", self.C)
@@ -1078,15 +1069,17 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         tol: float = 1e-3,
         max_iter: int = -1,
     ):
-        self.kernel = kernel
-        self.C = C
-        self.negative_penalty = negative_penalty
+        super().__init__(
+            kernel,
+            C=C,
+            negative_penalty=negative_penalty,
+            center=center,
+            tol=tol,
+            max_iter=max_iter,
+        )
         self.loss = loss
-        self.center = center
         self.class_weight = class_weight
         self.decision_function_shape = decision_function_shape
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
@@ -1194,13 +1187,15 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         tol: float = 1e-3,
         max_iter: int = -1,
     ):
-        self.kernel = kernel
-        self.C = C
+        super().__init__(
+            kernel,
+            C=C,
+            negative_penalty=negative_penalty,
+            center=center,
+            tol=tol,
+            max_iter=max_iter,
+        )
         self.epsilon = epsilon
-        self.negative_penalty = negative_penalty
-        self.center = center
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()

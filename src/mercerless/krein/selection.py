@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,23 +31,8 @@ from mercerless.krein.solver import (
     training_spectrum,
     validation_loss,
 )
+from mercerless.krein.thresholds import LIMITS
 from mercerless.lowrank import LandmarkMap, nystroem
-
-
-@dataclass(frozen=True)
-class KreinGrid:
-    """The candidates for whatever the user does not give."""
-
-    #: The penalty of the largest eigenvalue's coordinate, n alpha / max|s|: from strong to weak, so that ties go to the
-    #: stronger one.
-    strengths: tuple[float, ...] = tuple(np.logspace(1, -7, 17))
-    #: alpha_negative / alpha_positive; ratios beyond 100 failed badly.
-    ratios: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0, 0.01)
-    #: Standard deviation of f relative to that of the targets.
-    radii: tuple[float, ...] = (1.0, 0.9, 0.8, 0.7, 0.5, 0.25)
-
-
-GRID = KreinGrid()
 
 
 class Sphere(BaseEstimator):
@@ -149,10 +133,10 @@ def make_candidates(
     constraint: Sphere | None,
     regularizer: str,
     n_outputs: int = 1,
-    ratios: Sequence[float] = GRID.ratios,
+    ratios: Sequence[float] = LIMITS.ratios,
 ) -> Candidates:
     """All combinations of the given penalties and radii, which are checked, and of the defaults for the others."""
-    plus = np.array(GRID.strengths)
+    plus = np.array(LIMITS.strengths)
     if alpha_positive is not None:
         plus = np.sort(_nonnegative(alpha_positive, "alpha_positive"))[::-1]
     minus = np.array(ratios)
@@ -176,7 +160,7 @@ def _radii(constraint: Sphere | None, n_outputs: int) -> tuple[NDArray, bool]:
     if constraint is None:
         return np.full((1, 1), np.inf), False
     if constraint.radius is None:
-        return np.array(GRID.radii)[:, None], True
+        return np.array(LIMITS.radii)[:, None], True
     radii = _nonnegative(constraint.radius, "radius", 2)
     if radii.shape[1] not in (1, n_outputs):
         raise ValueError(f"radius has {radii.shape[1]} columns, but y has {n_outputs} outputs.")

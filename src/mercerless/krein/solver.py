@@ -26,10 +26,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh, qr
 
 from mercerless.core.svm import center_kernel, kept
-from mercerless.core.validation import weights_or_ones
+from mercerless.core.validation import check_option, weights_or_ones
 
 REGULARIZERS = ("components", "strong", "indefinite", "covariance")
-CONSTRAINTS = (None, "sphere", "ball")
 
 
 class SphereSolution(NamedTuple):
@@ -73,8 +72,7 @@ def minimize_on_sphere(
     Certificate: `constraint_error`, `stationarity` and `is_minimum`. Cost: O(k) per iteration and problem; the
     problems are processed in blocks that fit the cache.
     """
-    if constraint not in CONSTRAINTS:
-        raise ValueError(f"constraint must be one of {CONSTRAINTS}, got {constraint!r}.")
+    check_option("constraint", constraint, ("sphere", "ball", None))
     p, t = np.broadcast_arrays(np.asarray(penalty, dtype=float), np.asarray(target, dtype=float))
     shape = p.shape[:-1]
     k = p.shape[-1]
