@@ -46,6 +46,7 @@ FLOORS = {
     "quartic": 0,
     "model": 0,
     "support": 0,
+    "optimizers": 0,
     "data": 1,
     "selection": 1,
     "machine": 1,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
     from mercerless.krein.selection import Ball, Sphere
     from mercerless.lab.estimators import LABClassifier, LABRegressor
+    from mercerless.lab.optimizers import SGD, Adam
     from mercerless.lab.support import Support
     from mercerless.lowrank import Landmarks
     from mercerless.similarity.estimators import (
@@ -45,6 +46,8 @@ if TYPE_CHECKING:  # what editors and type checkers see
 __version__ = "0.2.0"
 
 __all__ = [
+    "SGD",
+    "Adam",
     "AsymmetricRidge",
     "AsymmetricRidgeClassifier",
     "Ball",
@@ -104,6 +107,7 @@ _HOMES = {
     "dank.selection": "CenteringPenalty",
     "core.descent": "GradientSearch",
     "krein.selection": "Ball Sphere",
+    "lab.optimizers": "SGD Adam",
     "lab.support": "Support",
     "lowrank": "Landmarks",
     "table.estimators": "TableClassifier TableRegressor",

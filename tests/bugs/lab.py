@@ -4,15 +4,14 @@ from bugs import Bug
 
 HONEST, PARTS = "test_lab_honest.py", "test_lab_parts.py"
 SOLVER, DISPLAY = "test_lab_solver.py", "test_lab_inspection.py"
+STEPS = "test_lab_optimizers.py"
 
 BUGS = [
     # weights of rows
     Bug(
         "lab2-units-without-weights",
-        "units = target_units(Y, weight)\n        with self._progress() as progress, one_blas_thread():\n"
-        "            table, machine",
-        "units = target_units(Y, None)\n        with self._progress() as progress, one_blas_thread():\n"
-        "            table, machine",
+        "if self._optimizers else target_units(Y, weight)",
+        "if self._optimizers else target_units(Y, np.ones(len(Y)))",
         f"{HONEST} -k hardly_any_weight",
     ),
     Bug(
@@ -242,5 +241,60 @@ BUGS = [
         "model.bandwidths_.ravel() / np.abs(slope)",
         "model.bandwidths_.ravel() * np.abs(slope)",
         "test_pictures.py -k one_dimension",
+    ),
+    # Algorithm 1
+    Bug(
+        "lab3-theta-of-other-form",
+        'factor = np.sqrt(2.0) if form == "gaussian" else 1.0',
+        "factor = 1.0",
+        f"{STEPS} -k 'estimator_is or every_form'",
+    ),
+    Bug(
+        "lab3-gradient-of-the-mean",
+        "return at.value, -total_weight * in_log_bandwidths",
+        "return at.value, -1.0 * in_log_bandwidths",
+        f"{STEPS} -k on_batches",
+    ),
+    Bug(
+        "lab3-batches-with-support",
+        "rest = np.setdiff1d(np.arange(len(problem.X)), support)",
+        "rest = np.arange(len(problem.X))",
+        f"{STEPS} -k on_batches",
+    ),
+    Bug(
+        "lab3-adam-with-bias",
+        "unbiased = mean / (1.0 - 0.9**step)",
+        "unbiased = mean",
+        f"{STEPS} -k on_batches",
+    ),
+    Bug(
+        "lab3-growth-without-step",
+        "growth_step=support.step,",
+        "growth_step=None,",
+        f"{STEPS} -k 'estimator_is or whole_steps'",
+    ),
+    Bug(
+        "lab3-standardized-targets",
+        "units = range_scaling(Y) if self._optimizers else target_units(Y, weight)",
+        "units = target_units(Y, weight)",
+        f"{STEPS} -k estimator_is",
+    ),
+    Bug(
+        "lab3-divergence-unsaid",
+        "if broke_down or after > before:",
+        "if broke_down:",
+        f"{STEPS} -k diverge",
+    ),
+    Bug(
+        "lab3-clipped-range",
+        "low=np.full_like(half, -np.inf), high=np.full_like(half, np.inf),",
+        "",
+        f"{STEPS} -k scaled_to_their_range",
+    ),
+    Bug(
+        "lab3-last-steps",
+        "if is_last and self.final_steps is not None:",
+        "if self.final_steps is not None:",
+        f"{STEPS} -k take_turns",
     ),
 ]

@@ -114,6 +114,19 @@ def target_units(Y: NDArray, weight: NDArray) -> FeatureScaling:
     return units._replace(center=units.center + units.scale * mean, scale=scale)
 
 
+def range_scaling(X: Any) -> FeatureScaling:
+    """Features or targets in [-1, 1], as the LAB paper scales them; new values are not clipped."""
+    standard = standard_scaling(X)
+    # low and high are a quarter of the range beyond it
+    half = (standard.high - standard.low) / 3
+    return standard._replace(
+        low=np.full_like(half, -np.inf),
+        high=np.full_like(half, np.inf),
+        center=(standard.low + standard.high) / 2,
+        scale=np.where(half > 0, half, 1.0),
+    )
+
+
 def class_units(Y: NDArray) -> FeatureScaling:
     """Units of signed classes: one scale for all, so that rare classes are not blown up."""
     mean = Y.mean(axis=0)
@@ -185,7 +198,8 @@ class Plan:
 
     @property
     def dtype(self) -> Any:
-        return np.dtype(np.float32 if self.work > THRESHOLDS.single else np.float64)
+        is_large = self.work > THRESHOLDS.single and not self.settings.optimizers
+        return np.dtype(np.float32 if is_large else np.float64)
 
     @property
     def max_support(self) -> int:
@@ -261,8 +275,13 @@ def without_held_groups(
 
 
 def choose_scaling(table: Table, plan: Plan) -> FeatureScaling:
-    """Standardized features; if they have tails, a scaling that lowers the held-out error of small models enough."""
+    """Standardized features; if they have tails, a scaling that lowers the held-out error of small models enough.
+
+    For steps on batches the paper's: features in [-1, 1].
+    """
     settings = plan.settings
+    if settings.optimizers:
+        return range_scaling(table.X)
     merged = table.merged
     numbers = plan.rows[some_rows(len(plan.rows), THRESHOLDS.scaling_rows, settings.seed)]
     sample = take_rows(table.X, merged.first[numbers])

@@ -1,6 +1,6 @@
 """The machine of the LAB paper: one expansion on few support points with learned local bandwidths."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,9 +37,18 @@ from mercerless.lab.base import (
     judge_held_out,
     out_of_fold,
 )
-from mercerless.lab.data import Plan, Table, class_units, drop_weightless, merge_rows, target_units
+from mercerless.lab.data import (
+    Plan,
+    Table,
+    class_units,
+    drop_weightless,
+    merge_rows,
+    range_scaling,
+    target_units,
+)
 from mercerless.lab.machine import LocalMachine, fit_machine
 from mercerless.lab.model import FORMS, LocalForm, Settings, has_linear_part
+from mercerless.lab.optimizers import SGD
 from mercerless.lab.spread import fit_spreads
 from mercerless.lab.support import Support, check_support, support_size
 
@@ -60,6 +69,7 @@ class _LAB(LocalEstimator):
         validation_fraction: float | None = 0.2,
         max_iter: int = 150,
         max_rows: int | None = None,
+        optimizer: SGD | Sequence[SGD] | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_support = n_support
@@ -69,7 +79,34 @@ class _LAB(LocalEstimator):
         self.validation_fraction = validation_fraction
         self.max_iter = max_iter
         self.max_rows = max_rows
+        self.optimizer = optimizer
         self.random_state = random_state
+
+    @property
+    def _optimizers(self) -> tuple[SGD, ...]:
+        """The steps on batches, one after the other; none for L-BFGS."""
+        if self.optimizer is None:
+            return ()
+        if isinstance(self.optimizer, SGD):
+            return (self.optimizer,)
+        return tuple(self.optimizer)
+
+    def _check_optimizer(self) -> None:
+        given = self.optimizer
+        is_sequence = isinstance(given, (list, tuple)) and len(given) > 0
+        if not (given is None or isinstance(given, SGD) or is_sequence) or not all(
+            isinstance(optimizer, SGD) for optimizer in self._optimizers
+        ):
+            raise ValueError(
+                f"optimizer={given!r} must be None, Adam(...), SGD(...), or a list of these."
+            )
+        if given is not None and self.objective != "interpolation":
+            raise ValueError(
+                f"optimizer={given!r} takes the steps of the paper's Algorithm 1, which minimize "
+                f"objective='interpolation', not {self.objective!r}."
+            )
+        for optimizer in self._optimizers:
+            optimizer.check()
 
     @property
     def _support(self) -> Support:
@@ -87,6 +124,7 @@ class _LAB(LocalEstimator):
                 f"validation_fraction={self.validation_fraction!r} must lie between 0 and 1, or be "
                 "None."
             )
+        self._check_optimizer()
         self._check_learning()
 
     def _numeric_rows(self, X: Any, y: Any, check: Callable, **options: Any) -> tuple[Any, NDArray]:
@@ -115,11 +153,15 @@ class _LAB(LocalEstimator):
             ridge=self.alpha,
             max_iter=self.max_iter,
             growth=support.max_error,
+            growth_step=support.step,
             max_support=max_support,
             seed=seed,
             linear=has_linear_part(d, m),
+            optimizers=self._optimizers,
         )
-        return Plan(settings, (self.kernel,), rows, more, self.validation_fraction, d)
+        # Algorithm 1 holds nothing out
+        fraction = None if settings.optimizers else self.validation_fraction
+        return Plan(settings, (self.kernel,), rows, more, fraction, d)
 
     def _learn(
         self,
@@ -173,6 +215,12 @@ class _LAB(LocalEstimator):
                 f"than max_error={bound}; raise max_support or max_error.",
                 ConvergenceWarning,
             )
+        if not np.isfinite(self.certificate_):
+            warn(
+                "The steps on batches did not lower the error of the last support; lower the "
+                "learning_rate of the optimizer, or use optimizer=None.",
+                ConvergenceWarning,
+            )
 
     def _new_rows(self, X: Any) -> NDArray:
         check_is_fitted(self)
@@ -224,6 +272,10 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
         refine the bandwidths, each kept only if validation improves. The coefficients come from all rows, which are
         read block by block and may be a memory map or a Dask array. A fit needs about
         ``4.5 itemsize max_rows (n_support + n_features)`` bytes besides the data, see `mercerless.config_context`.
+    optimizer : Adam, SGD, a list of these or None, default=None
+        None descends by L-BFGS. Otherwise the paper's Algorithm 1, which needs ``objective="interpolation"``: steps on
+        batches (of a list one after the other), features and target scaled to [-1, 1], no shared bandwidths, bounds,
+        pull or validation.
     random_state : int, RandomState or None, default=None
         Makes the folds and the selection repeatable.
 
@@ -253,14 +305,15 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
     n_iter_ : int
         All iterations of all descents.
     loss_curve_ : ndarray
-        The objective after every iteration.
+        The objective after every iteration; with an `optimizer` the mean squared error of every batch.
     validation_curve_ : ndarray of shape (n_checkpoints, 2)
         Iterations and validation errors (mean squared, standardized targets); empty without validation.
     certificate_ : float
         The projected gradient at the end of the descent relative to its start: 0 at a stationary point, 1 without any
-        step; early stopping leaves it positive.
+        step; early stopping leaves it positive, and steps on batches that diverged make it infinite.
     max_error_ : float
-        The largest squared error on a training row, standardized; what a `Support` that grows bounds.
+        The largest squared error on a training row, standardized (with an `optimizer` scaled to [-1, 1]); what a
+        `Support` that grows bounds.
     n_distinct_ : int
         Distinct training rows: equal rows are merged, with the mean of their targets.
     out_of_fold_ : OutOfFold or None
@@ -283,8 +336,9 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
     Notes
     -----
     Beyond the paper: all rows, not only the support, determine the coefficients; the ridge is learned; there is a
-    linear part; bounds and a pull keep the bandwidths sane. ``objective="interpolation"`` and
-    ``n_support=Support(..., selection="y", max_error=...)`` give the paper's method.
+    linear part; bounds and a pull keep the bandwidths sane. ``objective="interpolation"`` is the paper's objective;
+    with ``n_support=Support(..., selection="y", step=..., max_error=...)`` and ``optimizer=Adam(...)`` it is learned by
+    the paper's Algorithm 1.
 
     References
     ----------
@@ -340,7 +394,7 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
         rows, target, weight, groups = drop_weightless(rows, target, given, groups)
         target = np.asarray(target, dtype=np.float64)
         Y = target.reshape(len(target), -1)
-        units = target_units(Y, weight)
+        units = range_scaling(Y) if self._optimizers else target_units(Y, weight)
         with self._progress() as progress, one_blas_thread():
             table, machine, n_iter = self._learn(rows, units(Y), weight, groups, None, progress)
             held = out_of_fold(table, machine.held, machine.out_of_fold, used, units, target)
@@ -380,6 +434,8 @@ class LABClassifier(LocalClassifierMixin, ClassifierMixin, _LAB):
         Iterations of the local bandwidths.
     max_rows : int or None, default=None
         Rows on which bandwidths are learned at a time, as in `LABRegressor`.
+    optimizer : Adam, SGD, a list of these or None, default=None
+        Steps of the paper's Algorithm 1, as in `LABRegressor`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with the sample weights.
     random_state : int, RandomState or None, default=None
@@ -440,6 +496,7 @@ class LABClassifier(LocalClassifierMixin, ClassifierMixin, _LAB):
         validation_fraction: float | None = 0.2,
         max_iter: int = 150,
         max_rows: int | None = None,
+        optimizer: SGD | Sequence[SGD] | None = None,
         class_weight: dict | str | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -451,6 +508,7 @@ class LABClassifier(LocalClassifierMixin, ClassifierMixin, _LAB):
             validation_fraction=validation_fraction,
             max_iter=max_iter,
             max_rows=max_rows,
+            optimizer=optimizer,
             random_state=random_state,
         )
         self.class_weight = class_weight
@@ -492,7 +550,7 @@ class LABClassifier(LocalClassifierMixin, ClassifierMixin, _LAB):
         used = np.flatnonzero(given)
         rows, labels, weight, groups = drop_weightless(rows, labels, given, groups)
         Y = signed_targets(labels, len(classes))
-        units = class_units(Y)
+        units = range_scaling(Y) if self._optimizers else class_units(Y)
         with self._progress() as progress, one_blas_thread():
             table, machine, n_iter = self._learn(rows, units(Y), weight, groups, labels, progress)
             scores = machine.out_of_fold * units.scale + units.center

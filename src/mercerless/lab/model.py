@@ -39,9 +39,11 @@ class Settings(NamedTuple):
     ridge: float | None = None  # None learns it (with the evidence) or takes 1e-5
     max_iter: int = 150  # of the local stage
     growth: float | None = None  # the squared error above which training rows become support points
+    growth_step: int | None = None  # rows added in every round; None: at most a tenth of n_support
     max_support: int = 1000  # where growth stops
     seed: int = 0
     linear: bool = True  # whether the features enter linearly as well
+    optimizers: tuple = ()  # steps on batches as in the paper, one after the other; none: L-BFGS
 
     @property
     def learns_ridge(self) -> bool:

@@ -25,9 +25,12 @@ class Support(BaseEstimator):
     selection : {"kmeans", "y", "random", "extreme"}, default="kmeans"
         The rows nearest to k-means centers, evenly spaced in the order of the target (the paper's choice), at random,
         or (a bad example, for reproduction) the rows with the largest targets.
+    step : int or None, default=None
+        Rows added in every round, those with the largest errors: k in the paper's Algorithm 1. None means at most a
+        tenth of the number at the start, and only rows above `max_error`.
     max_error : float or None, default=None
-        Rows with a larger squared error, in units of the standardized target, become support points, in every round at
-        most a tenth of the number at the start. None means no growth.
+        Growth ends when no row has a larger squared error: B in Algorithm 1, in units of the standardized target (with
+        an `optimizer`, of the target scaled to [-1, 1]). None means no growth.
     max_support : int or None, default=None
         Growth ends at so many support points; None means all rows.
 
@@ -51,11 +54,13 @@ class Support(BaseEstimator):
         n_support: int | float | str = "auto",
         *,
         selection: str = "kmeans",
+        step: int | None = None,
         max_error: float | None = None,
         max_support: int | None = None,
     ) -> None:
         self.n_support = n_support
         self.selection = selection
+        self.step = step
         self.max_error = max_error
         self.max_support = max_support
 
@@ -63,6 +68,7 @@ class Support(BaseEstimator):
 def check_support(support: Support, n: int) -> None:
     """Raise unless the parameters of a support make sense for n rows."""
     check_option("selection", support.selection, ("kmeans", "y", "random", "extreme"))
+    check_number("step", support.step, whole=True, none=True)
     check_number("max_error", support.max_error, none=True)
     check_number("max_support", support.max_support, whole=True, none=True)
     number = 0.0
@@ -140,14 +146,19 @@ def fold_supports(rows: Rows, folds: Sequence[Split], settings: Settings) -> lis
 
 
 def grow(problem: LocalRegression, state: State, support: NDArray, settings: Settings) -> NDArray:
-    """Rows with the largest squared errors for the support (the paper's dynamic strategy), at most a tenth more."""
-    if settings.growth is None:
+    """Rows with the largest squared errors for the support, the paper's dynamic strategy; none at the end of growth."""
+    room = min(settings.max_support, len(problem.X)) - len(support)
+    if settings.growth is None or room <= 0:
         return support[:0]
     errors = np.sum((problem.predict(state, problem.X) - problem.Y) ** 2, axis=1)
     errors[support] = 0.0
-    room = settings.max_support - len(support)
-    n_new = min(max(1, settings.n_support // 10), room, int(np.sum(errors > settings.growth)))
-    return np.argsort(-errors, kind="stable")[: max(0, n_new)]
+    n_large = int(np.sum(errors > settings.growth))
+    if n_large == 0:
+        return support[:0]
+    n_new = settings.growth_step
+    if n_new is None:
+        n_new = min(max(1, settings.n_support // 10), n_large)
+    return np.argsort(-errors, kind="stable")[: min(n_new, room)]
 
 
 def support_size(n_support: Any, n: int, most: int = 200) -> int:
