@@ -293,8 +293,8 @@ BUGS = [
     ),
     Bug(
         "lab3-last-steps",
-        "if is_last and self.final_steps is not None:",
-        "if self.final_steps is not None:",
+        "if is_last: n_steps = optimizer.final_steps or n_steps",
+        "if not is_last: n_steps = optimizer.final_steps or n_steps",
         f"{STEPS} -k take_turns",
     ),
 ]

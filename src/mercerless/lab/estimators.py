@@ -48,7 +48,7 @@ from mercerless.lab.data import (
 )
 from mercerless.lab.machine import LocalMachine, fit_machine
 from mercerless.lab.model import FORMS, LocalForm, Settings, has_linear_part
-from mercerless.lab.optimizers import SGD
+from mercerless.lab.optimizers import SGD, check_optimizer
 from mercerless.lab.spread import fit_spreads
 from mercerless.lab.support import Support, check_support, support_size
 
@@ -106,7 +106,7 @@ class _LAB(LocalEstimator):
                 f"objective='interpolation', not {self.objective!r}."
             )
         for optimizer in self._optimizers:
-            optimizer.check()
+            check_optimizer(optimizer)
 
     @property
     def _support(self) -> Support:

@@ -46,7 +46,7 @@ class SGD(BaseEstimator):
     >>> from mercerless import LABRegressor, SGD
     >>> from mercerless.datasets import make_lab_function
     >>> X, y = make_lab_function(200, function="f1", random_state=0)
-    >>> steps = SGD(learning_rate=0.01, batch_size=32, n_steps=50, initial_scale=4.0)
+    >>> steps = SGD(learning_rate=0.001, batch_size=32, n_steps=100, initial_scale=4.0)
     >>> model = LABRegressor(30, objective="interpolation", optimizer=steps, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
@@ -66,24 +66,6 @@ class SGD(BaseEstimator):
         self.n_steps = n_steps
         self.final_steps = final_steps
         self.initial_scale = initial_scale
-
-    def check(self) -> None:
-        """Raise unless the parameters make sense."""
-        check_number("learning_rate", self.learning_rate)
-        check_number("batch_size", self.batch_size, whole=True)
-        check_number("n_steps", self.n_steps, whole=True)
-        check_number("final_steps", self.final_steps, whole=True, none=True)
-        check_number("initial_scale", self.initial_scale)
-
-    def steps_for(self, is_last: bool) -> int:
-        """Steps for a support."""
-        if is_last and self.final_steps is not None:
-            return self.final_steps
-        return self.n_steps
-
-    def new_update(self) -> Update:
-        """What turns gradients into changes, with a memory of its own."""
-        return lambda gradient: -self.learning_rate * gradient
 
 
 class Adam(SGD):
@@ -125,22 +107,38 @@ class Adam(SGD):
     (True, 0)
     """
 
-    def new_update(self) -> Update:
-        """What turns gradients into changes, with a memory of its own."""
-        mean = np.zeros(1)
-        square = np.zeros(1)
-        step = 0
 
-        def update(gradient: NDArray) -> NDArray:
-            nonlocal mean, square, step
-            step += 1
-            mean = 0.9 * mean + 0.1 * gradient
-            square = 0.999 * square + 0.001 * gradient**2
-            unbiased = mean / (1.0 - 0.9**step)
-            size = np.sqrt(square / (1.0 - 0.999**step))
-            return -self.learning_rate * unbiased / (size + 1e-8)
+def check_optimizer(optimizer: SGD) -> None:
+    """Raise unless the parameters make sense."""
+    check_number("learning_rate", optimizer.learning_rate)
+    check_number("batch_size", optimizer.batch_size, whole=True)
+    check_number("n_steps", optimizer.n_steps, whole=True)
+    check_number("final_steps", optimizer.final_steps, whole=True, none=True)
+    check_number("initial_scale", optimizer.initial_scale)
 
-        return update
+
+def new_update(optimizer: SGD) -> Update:
+    """What turns one gradient after the other into changes of theta."""
+    if isinstance(optimizer, Adam):
+        return _adam_update(optimizer.learning_rate)
+    return lambda gradient: -optimizer.learning_rate * gradient
+
+
+def _adam_update(learning_rate: float) -> Update:
+    mean = np.zeros(1)
+    square = np.zeros(1)
+    step = 0
+
+    def update(gradient: NDArray) -> NDArray:
+        nonlocal mean, square, step
+        step += 1
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.999 * square + 0.001 * gradient**2
+        unbiased = mean / (1.0 - 0.9**step)
+        size = np.sqrt(square / (1.0 - 0.999**step))
+        return -learning_rate * unbiased / (size + 1e-8)
+
+    return update
 
 
 class Steps(NamedTuple):
@@ -179,7 +177,7 @@ def take_steps(
     if len(rest) == 0:
         return Steps(theta, np.zeros(0), False)
     size = min(optimizer.batch_size, len(rest))
-    update = optimizer.new_update()
+    update = new_update(optimizer)
     values: list[float] = []
     solvable = theta  # the last theta whose system was solved
     for step in range(n_steps):

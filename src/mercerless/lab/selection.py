@@ -267,7 +267,9 @@ class LocalLearner:
             is_last = not settings.grows or len(support) >= settings.max_support
             broke_down = False
             for optimizer in settings.optimizers:
-                n_steps = optimizer.steps_for(is_last)
+                n_steps = optimizer.n_steps
+                if is_last:
+                    n_steps = optimizer.final_steps or n_steps
                 steps = take_steps(
                     problem,
                     self.form,
