@@ -194,6 +194,16 @@ def test_coupled_system_is_singular_at_a_singular_value():
     assert choice.solution.alpha == 1.0
 
 
+def test_coupled_ridges_reach_beyond_the_singular_values():
+    K, _, _, Y = problem(30)
+    apart = AsymmetricRidge("precomputed", kind="similarity").fit(K, Y[:, 0])
+    coupled = AsymmetricRidge("precomputed", kind="similarity", coupled=True).fit(K, Y[:, 0])
+    assert coupled.alphas_.max() == 30 * apart.alphas_.max()
+    assert coupled.alphas_.max() > np.linalg.norm(K - K.mean(axis=0), 2)
+    # nothing but the grid and the systems differ
+    assert set(coupled.loo_errors_) == set(apart.loo_errors_)
+
+
 def test_reasons_of_a_coupled_model_add_up():
     K, _, _, Y = problem(30)
     model = AsymmetricRidge("precomputed", coupled=True, kind="similarity", side="mean", alpha=0.5)

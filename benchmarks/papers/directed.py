@@ -4,6 +4,7 @@ Every learner sees the same splits (70 % to learn, 30 % to test) with both direc
 only their rows, as scikit-learn's cross-validation hands them over. All are used with their defaults. ::
 
     MERCERLESS_DATA=... python benchmarks/papers/directed.py   # without the data folder one set fewer
+    MERCERLESS_DATA=... python benchmarks/papers/directed.py --learners ask_ls   # the others' rows stay
 
 Writes results/directed.csv (mean test accuracy in per cent and log-loss per set and learner) beside this file.
 """
@@ -25,6 +26,7 @@ from mercerless import AsymmetricRidgeClassifier, SimilarityClassifier
 
 LEARNERS = {
     "asymmetric_ridge": lambda kind, seed: AsymmetricRidgeClassifier("precomputed", kind=kind),
+    "ask_ls": lambda kind, seed: AsymmetricRidgeClassifier("precomputed", kind=kind, coupled=True),
     "stack_on_mean": lambda kind, seed: SimilarityClassifier(
         "precomputed", kind=kind, direction="mean", random_state=seed
     ),
@@ -129,15 +131,15 @@ def _bandwidths(random):
     return np.exp(-squares / (np.sort(squares, axis=0)[7] * random.uniform(0.5, 4.0, len(X)))), y
 
 
-def compare(kind, K, y, train, test, seed):
+def compare(kind, K, y, train, test, seed, learners):
     """Accuracy and log-loss of every learner, with both directions and with rows only."""
     found = {}
     inner, out, back = K[np.ix_(train, train)], K[np.ix_(test, train)], K[np.ix_(train, test)].T
-    for name, make in LEARNERS.items():
-        model = make(kind, seed).fit(inner, y[train])
-        ways = {name: {"reverse": back}} | (
-            {f"{name}_rows_only": {}} if name != "asymmetric_ridge" else {}
-        )
+    for name in learners:
+        model = LEARNERS[name](kind, seed).fit(inner, y[train])
+        ways = {name: {"reverse": back}}
+        if isinstance(model, SimilarityClassifier):
+            ways[f"{name}_rows_only"] = {}
         for way, arguments in ways.items():
             proba = model.predict_proba(out, **arguments)
             hits = model.classes_[proba.argmax(axis=1)] == y[test]
@@ -153,6 +155,9 @@ def main():
     parser.add_argument("--splits", type=int, default=4)
     parser.add_argument("--only", nargs="*", help="names of sets")
     parser.add_argument(
+        "--learners", nargs="*", default=list(LEARNERS), choices=list(LEARNERS), help="only these"
+    )
+    parser.add_argument(
         "--output", type=Path, default=Path(__file__).parent / "results" / "directed.csv"
     )
     args = parser.parse_args()
@@ -163,7 +168,8 @@ def main():
             continue
         splitter = StratifiedShuffleSplit(args.splits, test_size=0.3, random_state=0)
         found = [
-            compare(kind, K, y, *split, seed) for seed, split in enumerate(splitter.split(K, y))
+            compare(kind, K, y, *split, seed, args.learners)
+            for seed, split in enumerate(splitter.split(K, y))
         ]
         for learner in found[0]:
             accuracy, loss = np.mean([result[learner] for result in found], axis=0)
@@ -172,10 +178,22 @@ def main():
             )
         print(name, *(f"{row[3]} {row[4]}" for row in rows if row[0] == name), flush=True)
     if not args.only:
-        with args.output.open("w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["set", "n", "classes", "learner", "accuracy", "log_loss"])
-            writer.writerows(rows)
+        write(args.output, rows)
+
+
+def write(path, rows):
+    """Write the rows, by set; rows of learners that were not run stay."""
+    known = {}
+    if path.exists():
+        with path.open(newline="") as lines:
+            known = {(row[0], row[3]): row for row in list(csv.reader(lines))[1:]}
+    known |= {(row[0], row[3]): row for row in rows}
+    sets_in_order = list(dict.fromkeys(name for name, _ in known))
+    in_order = sorted(known.values(), key=lambda row: sets_in_order.index(row[0]))
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["set", "n", "classes", "learner", "accuracy", "log_loss"])
+        writer.writerows(in_order)
 
 
 if __name__ == "__main__":

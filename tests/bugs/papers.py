@@ -78,4 +78,10 @@ BUGS = [
         "loo_left = left / a[:, None]",
         f"{ASYM} -k coupled_system",
     ),
+    Bug(
+        "papers-coupled-grid-ends-at-the-norm",
+        "relative = LIMITS.alphas + LIMITS.coupled_alphas if self.coupled else LIMITS.alphas",
+        "relative = LIMITS.alphas",
+        f"{ASYM} -k beyond_the_singular",
+    ),
 ]

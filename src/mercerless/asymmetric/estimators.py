@@ -116,7 +116,8 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         """Ridge and side; warns if the systems are badly solved or the model is worse than a constant."""
         alphas: Any = [self.alpha]
         if self.alpha is None:
-            alphas = np.array(LIMITS.alphas) * (largest_singular_value(K) or 1.0)
+            relative = LIMITS.alphas + LIMITS.coupled_alphas if self.coupled else LIMITS.alphas
+            alphas = np.array(relative) * (largest_singular_value(K) or 1.0)
         sides: tuple[str, ...] = (self.side,)
         if self.side == "auto":
             sides = ("left", "right", "weighted")

@@ -22,6 +22,8 @@ class AsymmetricThresholds:
     # Ridges, relative to the spectral norm of the centered matrix: directed matrices need large ones, smooth kernels
     # small ones.
     alphas: tuple[float, ...] = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
+    # Further ridges of coupled systems, which are singular at the singular values of the matrix and never beyond.
+    coupled_alphas: tuple[float, ...] = (3.0, 10.0, 30.0)
     # The weights of the left and the right regressor by the name of the side.
     shares: Mapping[str, tuple[float, float]] = field(default_factory=_shares_of_sides)
     # Memory at the peak, per pair of items; the same for coupled systems.
