@@ -18,11 +18,8 @@ from mercerless.kernels import Gaussian
 from mercerless.kernels.hyper import GaussianHyper
 from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
 from mercerless.lab.estimators import LABClassifier, LABRegressor
-from mercerless.similarity.estimators import (
-    SimilarityClassifier,
-    SimilarityFeatures,
-    SimilarityRegressor,
-)
+from mercerless.similarity.estimators import SimilarityClassifier, SimilarityRegressor
+from mercerless.similarity.features import SimilarityFeatures
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 from mercerless.table.estimators import TableClassifier, TableRegressor
 

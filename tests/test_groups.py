@@ -16,7 +16,7 @@ from mercerless.core.conformal import conformal_quantile, conformal_rank, set_th
 from mercerless.core.folds import OutOfFold, check_groups, warn_of_near_copies
 from mercerless.datasets import load_digit_shapes
 from mercerless.krein import estimators as krein
-from mercerless.similarity import base, several
+from mercerless.similarity import estimators, several
 from mercerless.similarity.stack import fit_stack
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
@@ -85,7 +85,7 @@ def test_folds_and_blocks_keep_groups_together(cls, options, monkeypatch):
         seen.append((source.fold_of, block_of))
         return fit_stack(source, Y, weight, classify, block_of, *args, **kwargs)
 
-    for module in (base, several):
+    for module in (estimators, several):
         monkeypatch.setattr(module, "fit_stack", spy)
     model = cls(random_state=0, **options).fit(X, y, groups=groups)
     assert_array_equal(model.out_of_fold_.groups, groups[model.out_of_fold_.rows])

@@ -415,14 +415,13 @@ def test_auto_turns_to_landmarks_and_says_so(data, monkeypatch):
     X, y = data
     auto = SimilarityClassifier(TL1(9.0), random_state=0)
     assert auto.fit(X[:N], y[:N]).landmarks_ is None
-    monkeypatch.setattr(estimators, "_ALL_ITEMS", 100)
+    monkeypatch.setattr(estimators, "LIMITS", estimators.SimilarityLimits(all_items=100))
     with pytest.warns(
         UserWarning, match=r"compares the 120 items with 40 landmarks only: .*up to 100 items"
     ):
         assert len(auto.fit(X[:N], y[:N]).landmarks_) == 40
-    monkeypatch.setattr(estimators, "_ALL_ITEMS", 5000)
-    monkeypatch.setattr(estimators, "_ALL_SECONDS", 0.0)
-    monkeypatch.setattr(estimators, "_AUTO_LANDMARKS", 30)
+    limits = estimators.SimilarityLimits(landmarks=30, all_seconds=0.0)
+    monkeypatch.setattr(estimators, "LIMITS", limits)
     slow = SimilarityClassifier(lambda a, b: float(np.abs(a - b).sum()), random_state=0)
     with pytest.warns(UserWarning, match=r"would take about \d+ minutes"):
         assert len(slow.fit(list(X[:N]), y[:N]).landmarks_) == 30

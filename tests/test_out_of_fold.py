@@ -16,7 +16,7 @@ from mercerless.kernels import TL1, Gaussian
 from mercerless.lab.spread import fit_spread
 from mercerless.similarity import landmarks
 from mercerless.similarity import stack as similarity
-from mercerless.similarity.base import row_profiles
+from mercerless.similarity.directions import row_profiles
 from mercerless.similarity.families import Setting, all_settings, default_families
 from mercerless.similarity.stack import cross_fit, fence, log_loss, weigh_members
 

@@ -69,6 +69,7 @@ FLOORS = {
     "spread": 1,
     "fit": 1,
     "base": 2,
+    "features": 2,
     "comparisons": 2,
     "several": 2,
     "explaining": 2,

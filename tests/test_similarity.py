@@ -17,13 +17,9 @@ from mercerless import config_context
 from mercerless.datasets import load_digit_shapes, make_balls3d
 from mercerless.kernels import TL1, Gaussian, PairFunction
 from mercerless.lowrank import Landmarks
-from mercerless.similarity.estimators import (
-    SimilarityClassifier,
-    SimilarityFeatures,
-    SimilarityRegressor,
-    SimilaritySVC,
-)
+from mercerless.similarity.estimators import SimilarityClassifier, SimilarityRegressor
 from mercerless.similarity.families import NEED_DIAGONAL, all_settings, default_families
+from mercerless.similarity.features import SimilarityFeatures, SimilaritySVC
 
 
 def automatic(**parameters):

@@ -34,12 +34,8 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.lab.optimizers import SGD, Adam
     from mercerless.lab.support import Support
     from mercerless.lowrank import Landmarks
-    from mercerless.similarity.estimators import (
-        SimilarityClassifier,
-        SimilarityFeatures,
-        SimilarityRegressor,
-        SimilaritySVC,
-    )
+    from mercerless.similarity.estimators import SimilarityClassifier, SimilarityRegressor
+    from mercerless.similarity.features import SimilarityFeatures, SimilaritySVC
     from mercerless.similarity.sparse import HitsClassifier, HitsRegressor
     from mercerless.table.estimators import TableClassifier, TableRegressor
 
@@ -102,7 +98,8 @@ _HOMES = {
     "hyper.estimators": "HyperClassifier HyperRegressor HyperRidge HyperSVR",
     "krein.estimators": "KreinRidge KreinRidgeClassifier KreinSVC KreinSVR",
     "lab.estimators": "LABClassifier LABRegressor",
-    "similarity.estimators": "SimilarityClassifier SimilarityFeatures SimilarityRegressor SimilaritySVC",
+    "similarity.estimators": "SimilarityClassifier SimilarityRegressor",
+    "similarity.features": "SimilarityFeatures SimilaritySVC",
     "similarity.sparse": "HitsClassifier HitsRegressor",
     "dank.selection": "CenteringPenalty",
     "core.descent": "GradientSearch",

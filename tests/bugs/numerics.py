@@ -372,7 +372,7 @@ BUGS = [
     ),
     Bug(
         "reasons-path",
-        "(panel + (node + 1.0) / 2.0) / _PANELS",
+        "(panel + (node + 1.0) / 2.0) / n_panels",
         "(node + 1.0) / 2.0",
         "test_reasons.py -k add_up",
     ),
@@ -385,14 +385,14 @@ BUGS = [
     # similarity: paths, stacking, sparse machine
     Bug(
         "stack-spectral-column-mean",
-        "centered -= (column_mean - weight @ column_mean / len(K))[:, None]",
+        "centered -= (column_mean - total_mean)[:, None]",
         "centered -= column_mean[:, None]",
         f"{SIM} -k spectral",
     ),
     Bug(
         "stack-spectral-filter",
-        "transformed / values / (transformed + penalty",
-        "transformed / np.abs(values) / (transformed + penalty",
+        "transformed / values / (transformed + ridge",
+        "transformed / np.abs(values) / (transformed + ridge",
         f"{SIM} -k spectral",
     ),
     Bug(

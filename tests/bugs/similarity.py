@@ -83,18 +83,21 @@ BUGS = [
     ),
     Bug(
         "sim-sum-without-blocks",
-        "return fit_stack(source, Y, weight, classify, block_of)",
-        "return fit_stack(source, Y, weight, classify, fold_of)",
+        "return fit_stack(source, training.Y, training.weight, classify, training.block_of)",
+        "return fit_stack(source, training.Y, training.weight, classify, training.fold_of)",
         BLOCKS,
     ),
     Bug(
-        "sim-several-without-blocks", "model._block_of = block_of", "model._block_of = None", BLOCKS
+        "sim-several-without-blocks",
+        "with_blocks = task._replace(block_of=training.block_of)",
+        "with_blocks = task",
+        BLOCKS,
     ),
     # sets and suspects
     Bug(
         "sim-sets-without-diag",
-        "self._decode(self.stack_.average.out_of_fold_without_diag)",
-        "self._decode(self.stack_.average.out_of_fold)",
+        "prediction = self.stack_.average.out_of_fold_without_diag",
+        "prediction = self.stack_.average.out_of_fold",
         f"{OUT} -k rows_without_diag",
     ),
     Bug(
@@ -105,8 +108,8 @@ BUGS = [
     ),
     Bug(
         "sim-sets-of-one-way",
-        "self._decode(self.one_way_.stack.average.out_of_fold)",
-        "self._decode(self.stack_.average.out_of_fold)",
+        "prediction = self.one_way_.stack.average.out_of_fold",
+        "prediction = self.stack_.average.out_of_fold",
         f"{OUT} -k one_direction",
     ),
     Bug(
@@ -130,13 +133,13 @@ BUGS = [
     # weights
     Bug(
         "sim-reverse-zero-weights",
-        "back[:, self.used_].astype(np.float64)",
-        "back[:, : out.shape[1]].astype(np.float64)",
+        "other = basis.weighted(basis.compare_back(items, back))",
+        "other = basis.compare_back(items, back)[:, : out.shape[1]]",
         f"{OUT} -k either_direction",
     ),
     Bug(
         "sim-symmetrized-zero-weights",
-        "return as_new_similarities(matrix[:, self.used_], self.kind_)",
+        "return as_new_similarities(basis.weighted(matrix), self.kind_)",
         "return as_new_similarities(matrix[:, : len(self.stack_.members.diagonal)], self.kind_)",
         f"{OUT} -k either_direction",
     ),
@@ -213,20 +216,14 @@ BUGS = [
     # groups
     Bug(
         "sim-groups-not-in-folds",
-        "task.y,\n            classify=is_classifier(self),\n            groups=task.groups,",
-        "task.y,\n            classify=is_classifier(self),",
+        "task.y, classify=classify, groups=task.groups,",
+        "task.y, classify=classify,",
         "test_groups.py -k 'announced or folds_and_blocks'",
     ),
     Bug(
         "sim-groups-not-in-blocks",
-        "items,\n                classify=is_classifier(self),\n                groups=task.groups,",
-        "items,\n                classify=is_classifier(self),",
-        "test_groups.py -k folds_and_blocks",
-    ),
-    Bug(
-        "sim-groups-not-in-blocks-of-several",
-        "fold_of,\n        items,\n        classify=classify,\n        groups=task.groups,",
-        "fold_of,\n        items,\n        classify=classify,",
+        "fold_of, items, classify=classify, groups=task.groups,",
+        "fold_of, items, classify=classify,",
         "test_groups.py -k folds_and_blocks",
     ),
     Bug(

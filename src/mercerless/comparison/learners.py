@@ -44,11 +44,8 @@ from mercerless.hyper.estimators import HyperClassifier, HyperRegressor
 from mercerless.kernels import TL1, Gaussian
 from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
 from mercerless.lab.estimators import LABClassifier, LABRegressor
-from mercerless.similarity.estimators import (
-    SimilarityClassifier,
-    SimilarityFeatures,
-    SimilarityRegressor,
-)
+from mercerless.similarity.estimators import SimilarityClassifier, SimilarityRegressor
+from mercerless.similarity.features import SimilarityFeatures
 from mercerless.spectra import (
     Indefiniteness,
     Spectrum,

@@ -196,6 +196,8 @@ class MatrixBasis(Basis):
 
     def weighted(self, comparisons: NDArray) -> NDArray:
         """The columns of items that carry weight."""
+        if len(self.rows) == self.n_train:
+            return comparisons
         return comparisons[:, self.rows]
 
     def spread(self, coef: NDArray) -> NDArray:

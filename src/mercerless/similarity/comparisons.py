@@ -14,12 +14,14 @@ from mercerless.core.memory import check_memory, memory_budget
 from mercerless.core.validation import check_real, check_symmetric, is_rounding, relative_asymmetry
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction
 from mercerless.kernels.items import is_symmetric, takes_objects
-from mercerless.lowrank import Landmarks, select_landmarks
+from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 from mercerless.similarity.landmarks import LandmarkRows, RowReader, n_judged, pursue_landmarks
 from mercerless.spectra import as_similarities, check_kind
 
-METHODS = ("uniform", "kmeans", "pursuit")
-_CANDIDATES = 2  # comparisons per landmark that the pursuit starts from
+
+def landmarks_of(requested: Any) -> Landmarks:
+    """How many landmarks and how they are chosen."""
+    return as_landmarks(requested, ("uniform", "kmeans", "pursuit"))
 
 
 def compare_items(
@@ -85,14 +87,14 @@ def _candidates(
     wanted: Landmarks | NDArray,
     final: int,
     random: np.random.RandomState,
+    per_landmark: int = 2,
 ) -> NDArray:
-    """Rows of the items to compare with: those told, or chosen; more than the `final` number for the pursuit."""
+    """Rows of the items to compare with: those given, or chosen; for a pursuit `per_landmark` of each it keeps."""
     if not isinstance(wanted, Landmarks):
         return wanted
     if wanted.method == "pursuit":
-        return select_landmarks(
-            kernel, items, min(len(items), _CANDIDATES * final), "uniform", random
-        )
+        number = min(len(items), per_landmark * final)
+        return select_landmarks(kernel, items, number, "uniform", random)
     return select_landmarks(kernel, items, final, wanted.method, random)
 
 

@@ -4,12 +4,13 @@ A *row* of an item holds its comparisons out to all training items and back from
 families work on half a row. The other families of a stack work on the mean of both directions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics.pairwise import euclidean_distances
 
 from mercerless.asymmetric.selection import affinities
 from mercerless.asymmetric.solver import two_sided_path
@@ -27,10 +28,10 @@ from mercerless.similarity.families import (
     squares_between,
     vote,
 )
+from mercerless.similarity.landmarks import as_new_similarities
 from mercerless.similarity.solver import kernel_path
-
-# Relative to the spectral norm of the centered similarities: large ones for graphs, small ones for smooth kernels.
-SIDE_PENALTIES = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
+from mercerless.similarity.stack import AllItems, Stack
+from mercerless.spectra import as_similarities
 
 
 class DirectedRows(NamedTuple):
@@ -185,7 +186,7 @@ class Side(RowFamily):
 
     def __init__(self, name: str):
         self.name = name
-        super().__init__(settings_of(name, SIDE_PENALTIES))
+        super().__init__(settings_of(name, GRIDS.side_penalties))
 
     def learn_base(self, train: DirectedComparisons) -> NDArray:
         out = train.rows.affinities().out
@@ -205,3 +206,85 @@ def row_families(both_ways: bool) -> tuple[StackFamily, ...]:
     if both_ways:
         families.append(Side("right"))
     return tuple(families)
+
+
+class RowProfiles(NamedTuple):
+    """Standardized rows of training items of a directed matrix, which new rows of one direction are compared with."""
+
+    mean: NDArray
+    scale: NDArray
+    rows: NDArray
+
+    def similarities(self, new: NDArray | None = None) -> NDArray:
+        """``-|p - q|^2 / 2`` of new or of the training rows, so that a stack's distances are those of the profiles."""
+        profiles = self.rows if new is None else (new - self.mean) / self.scale
+        return -0.5 * euclidean_distances(profiles, self.rows, squared=True)
+
+
+def row_profiles(rows: NDArray) -> RowProfiles:
+    """Rows with every column standardized; constant columns do not count."""
+    mean = rows.mean(axis=0)
+    scale = rows.std(axis=0)
+    scale = np.where(scale > 1e-13 * np.abs(mean), scale, np.inf)
+    return RowProfiles(mean, scale, (rows - mean) / scale)
+
+
+class OneWay(NamedTuple):
+    """A stack for rows of one direction, on their distances to the training rows if there are profiles of these."""
+
+    stack: Stack
+    kind: str
+    constant: float | None  # the rows' own similarity
+    profiles: RowProfiles | None
+    rows: DirectedRows | None  # empty, with the decay, if the stack has families on rows
+
+    def __call__(self, rows: NDArray) -> NDArray:
+        """Predictions for new rows."""
+        if self.rows is not None:
+            rows = rows.astype(np.float64)
+        if self.profiles is None:
+            K = as_new_similarities(rows, self.kind)
+        else:
+            K = self.profiles.similarities(rows)
+        diagonal = None
+        if self.constant is not None:
+            diagonal = np.full(len(K), self.constant)
+        new = Comparisons(K, diagonal, self.stack.members.diagonal)
+        if self.rows is not None:
+            new = with_rows(new, self.rows._replace(out=rows))
+        return self.stack(new)
+
+
+@dataclass(frozen=True, eq=False)
+class OneDirection:
+    """A directed training matrix, for new items whose other direction is not given."""
+
+    matrix: NDArray
+    mean: Comparisons  # of both directions
+    kind: str
+    constant: float | None  # the items' own similarity if it is the same for all
+    rows: DirectedRows | None  # both directions, if there are families on rows
+
+    def fit(self, fit: Callable[[AllItems], Stack], fold_of: NDArray) -> OneWay:
+        """The stack for rows of one direction.
+
+        It learns from the distances between standardized rows, with families on rows of one direction if there are
+        families on rows. Otherwise a stack that learns from the mean of both directions competes, and the better one
+        on held-out rows of one direction is used.
+        """
+        profiles = row_profiles(self.matrix)
+        profiled = Comparisons.of(profiles.similarities())
+        if self.rows is not None:
+            one_way = self.rows._replace(back=None)
+            comparisons = with_rows(profiled, one_way)
+            source = AllItems(comparisons, fold_of, row_families=row_families(both_ways=False))
+            return OneWay(fit(source), self.kind, 0.0, profiles, one_way._replace(out=np.empty(0)))
+        held_out = replace(self.mean, similarities=as_similarities(self.matrix, self.kind))
+        on_mean = fit(AllItems(self.mean, fold_of, held_out))
+        on_profiles = fit(AllItems(profiled, fold_of))
+        figures = [stack.average.family_scores["stack"] for stack in (on_mean, on_profiles)]
+        loss = "log_loss" if "log_loss" in figures[0] else "mse"
+        first, second = (figure[loss] for figure in figures)
+        if first <= second:
+            return OneWay(on_mean, self.kind, self.constant, None, None)
+        return OneWay(on_profiles, self.kind, 0.0, profiles, None)

@@ -1,72 +1,79 @@
-"""Learners for any similarity or distance: the automatic stack, similarities as features, and a sparse machine."""
+"""The automatic learner for any similarity or distance: a classifier and a regressor."""
 
 import time
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Self
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, clone, is_classifier
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.asymmetric.selection import decay_of
-from mercerless.core.blocks import is_dask, take_rows
+from mercerless.core.basis import Basis, basis_type_of, make_basis
+from mercerless.core.blocks import blockwise, is_dask, take_rows
+from mercerless.core.conformal import ConformalMixin
 from mercerless.core.estimator import (
-    KernelPredictor,
-    KernelTransformer,
+    GroupedPredictor,
     check_diagonal,
-    class_scores,
-    landmark_rows,
-    matrix_name,
+    encode_classes,
+    encode_numbers,
     recognized,
+    run_tasks,
     same_value,
-    used_items,
-    used_rows,
 )
-from mercerless.core.folds import OutOfFold, warn_of_near_copies
-from mercerless.core.memory import check_memory, format_bytes, memory_budget
+from mercerless.core.folds import (
+    OutOfFold,
+    check_groups,
+    count_folds,
+    warn_of_lonely_classes,
+    warn_of_near_copies,
+)
+from mercerless.core.memory import check_memory, format_bytes, memory_budget, row_blocks
 from mercerless.core.optional import with_callbacks
+from mercerless.core.reasons import Explained
 from mercerless.core.threads import blas_threads
 from mercerless.core.validation import (
     align_by_name,
     align_columns,
     check_labels,
-    check_number,
     check_option,
     check_random_state,
     check_real,
     check_square,
     check_symmetric,
+    check_targets,
     check_weight,
+    leave_one_out_constant,
     relative_asymmetry,
     warn,
+    warn_if_useless,
 )
-from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed
-from mercerless.lowrank import Landmarks, as_landmarks
-from mercerless.similarity.base import (
-    KernelStack,
-    RowProfiles,
-    StackClassifier,
-    StackRegressor,
-    Task,
-    Training,
-    row_profiles,
-)
+from mercerless.kernels import Kernel, MatrixFunction, PairFunction
+from mercerless.lowrank import Landmarks
 from mercerless.similarity.comparisons import (
-    METHODS,
     among,
     check_positions,
     compare_items,
+    landmarks_of,
     read_comparisons,
 )
-from mercerless.similarity.directions import DirectedRows, row_families, with_rows
+from mercerless.similarity.data import SimilarityTask, Training, make_training
+from mercerless.similarity.directions import (
+    DirectedRows,
+    OneDirection,
+    OneWay,
+    row_families,
+    with_rows,
+)
 from mercerless.similarity.explaining import StackReasonsMixin
 from mercerless.similarity.families import Comparisons, StackFamily
 from mercerless.similarity.landmarks import (
@@ -76,83 +83,42 @@ from mercerless.similarity.landmarks import (
     landmark_need,
 )
 from mercerless.similarity.several import Several, fit_several, named_kernels, new_items_of
-from mercerless.similarity.solver import SparseMachine, sparse_machine
 from mercerless.similarity.sparse import refuse_hits
-from mercerless.similarity.stack import AllItems, Stack, fit_stack, important_items, without_blocks
+from mercerless.similarity.stack import (
+    AllItems,
+    Average,
+    Source,
+    Stack,
+    fit_stack,
+    important_items,
+    without_blocks,
+)
 from mercerless.spectra import KINDS, as_similarities, check_kind, square_similarities, symmetrize
 
-DIRECTIONS = ("symmetric", "mean", "both")
-_AUTO_LANDMARKS = 400
-_ALL_ITEMS = 5000  # above, "auto" compares with landmarks only
-# that all calls of a function may take, else "auto" compares with landmarks only
-_ALL_SECONDS = 600.0
+
+@dataclass(frozen=True)
+class SimilarityLimits:
+    """When ``landmarks="auto"`` compares with landmarks only, and how much memory a fit needs."""
+
+    #: Landmarks, if there are three times as many items.
+    landmarks: int = 400
+    #: More items are compared with landmarks only.
+    all_items: int = 5000
+    #: Seconds that all calls of a function may take.
+    all_seconds: float = 600.0
+    #: Matrices of all items that are kept, and in every worker.
+    matrices: tuple[int, int] = (1, 7)
+    #: The same with both directions.
+    directed_matrices: tuple[int, int] = (3, 16)
+    #: Bytes for a new item and a training item: every view of the similarities, and sorted copies for neighbors.
+    row_bytes: float = 80.0
+    #: The same with both directions.
+    directed_row_bytes: float = 160.0
+    #: Relative gradient at which a calibration counts as solved.
+    gradient: float = 1e-6
 
 
-def _fit_quietly(training: Training, classify: bool, source: AllItems) -> Stack:
-    """A stack for the same targets and folds, without progress or warnings."""
-    stack = fit_stack(source, training.Y, training.weight, classify, training.block_of)
-    return without_blocks(stack)
-
-
-class OneWay(NamedTuple):
-    """A stack for rows of one direction, on their distances to the training rows if there are profiles of these."""
-
-    stack: Stack
-    kind: str
-    constant: float | None  # the rows' own similarity
-    profiles: RowProfiles | None
-    rows: DirectedRows | None  # empty, with the decay, if the stack has families on rows
-
-    def __call__(self, rows: NDArray) -> NDArray:
-        """Predictions for new rows."""
-        if self.rows is not None:
-            rows = rows.astype(np.float64)
-        if self.profiles is None:
-            K = as_new_similarities(rows, self.kind)
-        else:
-            K = self.profiles.similarities(rows)
-        diagonal = None
-        if self.constant is not None:
-            diagonal = np.full(len(K), self.constant)
-        new = Comparisons(K, diagonal, self.stack.members.diagonal)
-        if self.rows is not None:
-            new = with_rows(new, self.rows._replace(out=rows))
-        return self.stack(new)
-
-
-@dataclass(frozen=True, eq=False)
-class OneDirection:
-    """A directed training matrix, for new items whose other direction is not given."""
-
-    matrix: NDArray
-    mean: Comparisons  # of both directions
-    kind: str
-    constant: float | None  # the items' own similarity if it is the same for all
-    rows: DirectedRows | None  # both directions, if there are families on rows
-
-    def fit(self, fit: Callable[[AllItems], Stack], fold_of: NDArray) -> OneWay:
-        """The stack for rows of one direction.
-
-        It learns from the distances between standardized rows, with families on rows of one direction if there are
-        families on rows. Otherwise a stack that learns from the mean of both directions competes, and the better one
-        on held-out rows of one direction is used.
-        """
-        profiles = row_profiles(self.matrix)
-        profiled = Comparisons.of(profiles.similarities())
-        if self.rows is not None:
-            one_way = self.rows._replace(back=None)
-            comparisons = with_rows(profiled, one_way)
-            source = AllItems(comparisons, fold_of, row_families=row_families(both_ways=False))
-            return OneWay(fit(source), self.kind, 0.0, profiles, one_way._replace(out=np.empty(0)))
-        held_out = replace(self.mean, similarities=as_similarities(self.matrix, self.kind))
-        on_mean = fit(AllItems(self.mean, fold_of, held_out))
-        on_profiles = fit(AllItems(profiled, fold_of))
-        figures = [stack.average.family_scores["stack"] for stack in (on_mean, on_profiles)]
-        loss = "log_loss" if "log_loss" in figures[0] else "mse"
-        first, second = (figure[loss] for figure in figures)
-        if first <= second:
-            return OneWay(on_mean, self.kind, self.constant, None, None)
-        return OneWay(on_profiles, self.kind, 0.0, profiles, None)
+LIMITS = SimilarityLimits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +129,8 @@ class PreparedStack:
     training: Training
     attributes: dict[str, Any]
     landmarks: NDArray | None  # positions of the landmarks; None if all items are compared
-    one_way: (
-        OneDirection | None
-    )  # if the matrix is directed and new rows may have one direction only
+    # if the matrix is directed and new rows may have one direction only
+    one_way: OneDirection | None
 
     def comparisons(self) -> Comparisons:
         """The comparisons of all items."""
@@ -180,83 +145,88 @@ class PreparedStack:
         return blas_threads(len(self.landmarks))
 
 
-class _SimilarityStack(StackReasonsMixin, KernelStack):
-    """What the classifier and the regressor share: similarities in, a stack, new rows."""
+class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
+    """What the classifier and the regressor share.
 
+    The story of a fit: `_task` checks the targets, `_prepare` compares the items (all of them or with landmarks) and
+    deals the folds, `_fit_stack` fits the stack, `_finish` sets the attributes. Several similarities are a `Several` of
+    such models, made in `_fit_several`. The story of a prediction: `_new_blocks` checks new items, `_compare` compares
+    them, the stack predicts.
+    """
+
+    stack_: Any  # Stack or Several
     one_way_: OneWay | None
     decay_: tuple[float, float] | None
+    kind_: str
+    diagonal_: float | None
+    used_: Any
+    members_: tuple
+    landmarks_: NDArray | None = None
+    similarities_: dict[str, Any]
+    mean_: NDArray  # of a regressor's targets, as scale_
+    scale_: NDArray
+    _basis: Basis  # what new items are compared with
+    _is_one_of_several = False  # which may well be useless
 
     def __init__(
         self,
         kernel: Any = "gaussian",
         *,
-        kind: str = "auto",
+        kind: Any = "auto",
         landmarks: int | str | Landmarks | ArrayLike | None = "auto",
         direction: str = "symmetric",
         cv: Any = 5,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        super().__init__(kernel, kind=kind, cv=cv, n_jobs=n_jobs, random_state=random_state)
+        self.kernel = kernel
+        self.kind = kind
         self.landmarks = landmarks
         self.direction = direction
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
-    @property
-    def _directed(self) -> bool:  # type: ignore[override]
-        return self.direction != "symmetric"
+    @abstractmethod
+    def _task(self, y: Any, sample_weight: Any, groups: Any) -> SimilarityTask:
+        """What is to be learned, checked."""
 
-    @property
-    def _remedy(self) -> str:  # type: ignore[override]
-        if self.direction == "both":
-            return "use fewer rows or AsymmetricRidge"
-        return "set landmarks or use fewer rows"
-
-    @property
-    def _matrices(self) -> tuple[int, int]:  # type: ignore[override]
-        return (3, 16) if self.direction == "both" else (1, 7)
-
-    @property
-    def _row_bytes(self) -> float:  # type: ignore[override]
-        # a matrix for every view of the similarities, and their sorted copies for neighbors
-        return 160.0 if self.direction == "both" else 80.0
+    def _learn(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None
+    ) -> None:
+        task = self._task(y, sample_weight, groups)
+        self._check_parameters()
+        refuse_hits(X, type(self).__name__)
+        kernels = named_kernels(self.kernel, X)
+        if kernels is None:
+            self._finish(self._fit_prepared(self._prepare(X, task)))
+        else:
+            self._finish(self._fit_several(kernels, X, task))
 
     def _check_parameters(self) -> None:
-        check_option("direction", self.direction, DIRECTIONS)
+        check_option("direction", self.direction, ("symmetric", "mean", "both"))
         if self.direction == "both" and self._has_landmarks:
             raise ValueError(
                 "direction='both' compares all items; set landmarks=None, or direction='mean'."
             )
         for kind in self.kind.values() if isinstance(self.kind, dict) else [self.kind]:
             check_option("kind", kind, ("auto", *KINDS))
-        super()._check_parameters()
+        if isinstance(self.cv, Integral):
+            count_folds(self.cv)
 
-    def _train_matrix(
-        self, kernel: Kernel, items: Any, used: NDArray
-    ) -> tuple[NDArray, dict[str, Any]]:
-        if isinstance(kernel, Precomputed) and items.shape[0] != items.shape[1]:
-            raise ValueError(
-                "X must be square (one row and one column per training item), not of shape "
-                f"{items.shape}; set "
-                "landmarks if its columns are comparisons with landmarks only."
-            )
-        if isinstance(kernel, (PairFunction, MatrixFunction)):
-            kernel = kernel.checked(items[used])
-        return super()._train_matrix(kernel, items, used)
+    def _finish(self, attributes: dict[str, Any]) -> Self:
+        """Set the attributes of a fit, in the units that users see."""
+        self._set_fitted(**attributes)
+        return self
 
-    def _fit(self, X: Any, task: Task) -> dict[str, Any]:
-        self._check_parameters()
-        refuse_hits(X, type(self).__name__)
-        kernels = named_kernels(self.kernel, X)
-        if kernels is None:
-            return self._fit_prepared(self._prepare(X, task))
+    # several similarities
+
+    def _fit_several(self, kernels: dict[str, Any], X: Any, task: SimilarityTask) -> dict[str, Any]:
+        """All attributes of an average over several similarities."""
         self._forget_columns()
         with self._progress() as progress:
-            fit_one = partial(self._fit_similarity, task=task)
-            several, attributes, judged = fit_several(self, kernels, X, task, fit_one)
+            several, attributes = fit_several(self, kernels, X, task, self._fit_similarity)
             progress.step({"stage": "weights"})
-        attributes["out_of_fold_"] = OutOfFold(
-            judged, several.mixture.out_of_fold, task.y[judged], task.groups_of(judged)
-        )
         mixture = several.mixture
         return attributes | {
             "weights_": mixture.weights,
@@ -267,53 +237,56 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         }
 
     def _fit_similarity(
-        self, options: dict[str, Any], X: Any, block_of: NDArray, task: Task
+        self, options: dict[str, Any], X: Any, task: SimilarityTask
     ) -> tuple[Self, Comparisons, NDArray | None]:
         """A model of one of several similarities, its comparisons, and the landmarks' rows."""
         # parameters as they are: a clone would copy matrices and functions
         model = type(self)(**self.get_params(deep=False) | options)
         model._is_one_of_several = True
-        model._block_of = block_of
         prepared = model._fit_alone(X, task)
-        model._block_of = None
         return model, prepared.comparisons(), prepared.landmarks
 
     @with_callbacks  # closes the progress report, which no file can hold
-    def _fit_alone(self, X: Any, task: Task, candidates: NDArray | None = None) -> PreparedStack:
+    def _fit_alone(
+        self, X: Any, task: SimilarityTask, candidates: NDArray | None = None
+    ) -> PreparedStack:
         """Fit this model for one similarity, and return what it was fitted on."""
         prepared = self._prepare(X, task, candidates)
         self._finish(self._fit_prepared(prepared))
         return prepared
 
-    def _prepare(self, X: Any, task: Task, candidates: NDArray | None = None) -> PreparedStack:
-        """From a basis of training items to their comparisons, targets and folds."""
+    # one similarity: from items to comparisons
+
+    def _prepare(
+        self, X: Any, task: SimilarityTask, candidates: NDArray | None = None
+    ) -> PreparedStack:
+        """From training items to their comparisons, targets and folds."""
         kernel, items = self._train_items(X, task.weight, try_pairs=False)
         check_consistent_length(items, task.y)
         if not self._has_landmarks:
             kernel = recognized(kernel, self.kernel, items)
         landmarks = None
         if self.direction != "both":
-            landmarks = self._wanted_landmarks(kernel, items, len(task.used))
+            landmarks = self._requested_landmarks(kernel, items, len(task.used))
         if landmarks is not None:
             return self._with_landmarks(kernel, items, task, landmarks, candidates)
         return self._with_all_items(kernel, items, task)
 
-    def _fit_prepared(self, prepared: PreparedStack) -> dict[str, Any]:
-        """From comparisons to out-of-fold scores, their average, members on all items, and all attributes."""
-        with prepared.limited_threads():
-            attributes = prepared.attributes | self._fit_stack(prepared.source, prepared.training)
-        if prepared.landmarks is not None:
-            attributes["landmark_curve_"] = attributes["stack_"].curve
-        attributes["one_way_"] = None
-        if prepared.one_way is not None:
-            fit = partial(_fit_quietly, prepared.training, is_classifier(self))
-            attributes["one_way_"] = prepared.one_way.fit(fit, prepared.training.fold_of)
-        return attributes
+    def _training(self, items: Any, task: SimilarityTask, precomputed: bool) -> Training:
+        """Targets, weights and folds of the items that carry weight."""
+        return make_training(
+            task,
+            items,
+            self.cv,
+            classify=is_classifier(self),
+            precomputed=precomputed,
+            random_state=self.random_state,
+        )
 
-    def _with_all_items(self, kernel: Kernel, items: Any, task: Task) -> PreparedStack:
+    def _with_all_items(self, kernel: Kernel, items: Any, task: SimilarityTask) -> PreparedStack:
         """Comparisons of all items with each other."""
-        name = matrix_name(kernel)
-        matrix, attributes = self._train_matrix(kernel, items, task.used)
+        basis = self._all_items_basis(kernel, items, task)
+        matrix = check_square(basis.matrix(), basis.matrix_name)
         is_both = self.direction == "both"
         asymmetry = 0.0
         if self._directed:
@@ -322,20 +295,26 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         if is_both:
             matrix = matrix.astype(np.float64)
             mean = symmetrize(matrix)
-            kind = check_kind(matrix, self.kind, name)
+            kind = check_kind(matrix, self.kind, basis.matrix_name)
         else:
-            mean = symmetrize(matrix) if is_directed else check_symmetric(matrix, name)
-            kind = check_kind(mean, self.kind, name)
+            mean = symmetrize(matrix) if is_directed else check_symmetric(matrix, basis.matrix_name)
+            kind = check_kind(mean, self.kind, basis.matrix_name)
         comparisons = Comparisons.of(square_similarities(mean, kind))
         training = self._training(comparisons.similarities, task, precomputed=True)
         if task.groups is None and not self._is_one_of_several:
-            n_classes = len(training.encoding.get("classes_", [0]))
-            warn_of_near_copies(comparisons.distances, self.cv, n_classes)
-        attributes |= {
+            warn_of_near_copies(comparisons.distances, self.cv, training.n_classes)
+
+        # columns of rows without weight stay in a precomputed test matrix
+        has_other_columns = basis.given_as_matrix and len(basis) < basis.n_train
+        attributes = {
+            "kernel_": basis.kernel,
+            "X_fit_": basis.kept,
+            "_basis": basis.fitted(),
+            "_basis_rows": basis.rows,
+            "used_": basis.rows if has_other_columns else slice(None),
             "kind_": kind,
             "diagonal_": same_value(comparisons.column_diagonal),
             "landmarks_": None,
-            "_basis_rows": training.used,
         }
         families: tuple[StackFamily, ...] = ()
         rows = None
@@ -345,10 +324,37 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             comparisons = with_rows(comparisons, rows)
             attributes |= {"decay_": rows.decay, "asymmetry_": asymmetry}
         one_way = None
-        if is_directed and isinstance(kernel, Precomputed):
+        if is_directed and basis.given_as_matrix:
             one_way = OneDirection(matrix, comparisons, kind, attributes["diagonal_"], rows)
         source = AllItems(comparisons, training.fold_of, row_families=families)
         return PreparedStack(source, training, attributes, None, one_way)
+
+    def _all_items_basis(self, kernel: Kernel, items: Any, task: SimilarityTask) -> Basis:
+        """The items that carry weight, if all their comparisons fit into memory."""
+        if basis_type_of(kernel).given_as_matrix and items.shape[0] != items.shape[1]:
+            raise ValueError(
+                "X must be square (one row and one column per training item), not of shape "
+                f"{items.shape}; set "
+                "landmarks if its columns are comparisons with landmarks only."
+            )
+        if isinstance(kernel, (PairFunction, MatrixFunction)):
+            kernel = kernel.checked(items[task.used])
+        basis = make_basis(kernel, items, task.weight)
+        remedy = "set landmarks or use fewer rows"
+        if self.direction == "both":
+            remedy = "use fewer rows or AsymmetricRidge"
+        n = len(basis)
+        check_memory(self._full_need(n), f"The stack on {n} items", remedy=remedy)
+        return basis
+
+    def _full_need(self, n: int) -> float:
+        """Bytes: the matrices, and in every worker a fold's part of them with an eigendecomposition's work space."""
+        n_folds = self.cv if isinstance(self.cv, Integral) else 5
+        n_workers = min(effective_n_jobs(self.n_jobs), n_folds)
+        kept, of_worker = LIMITS.matrices
+        if self.direction == "both":
+            kept, of_worker = LIMITS.directed_matrices
+        return 8.0 * n**2 * (kept + of_worker * n_workers)
 
     @property
     def _has_landmarks(self) -> bool:
@@ -356,17 +362,23 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         return self.landmarks is not None and not isinstance(self.landmarks, str)
 
     @property
+    def _directed(self) -> bool:  # type: ignore[override]
+        return self.direction != "symmetric"
+
+    @property
     def _streams(self) -> bool:  # type: ignore[override]
         return self.landmarks is not None and self.direction != "both"
 
-    def _wanted_landmarks(self, kernel: Kernel, items: Any, n: int) -> Landmarks | NDArray | None:
+    def _requested_landmarks(
+        self, kernel: Kernel, items: Any, n: int
+    ) -> Landmarks | NDArray | None:
         """How many landmarks and how chosen, their positions, or None for all items; "auto" says when it uses them."""
         if self.landmarks is None:
             return None
         if not isinstance(self.landmarks, str):
             if isinstance(self.landmarks, (list, tuple, np.ndarray)):
                 return check_positions(self.landmarks, len(items))
-            return as_landmarks(self.landmarks, METHODS)
+            return landmarks_of(self.landmarks)
         if self.landmarks != "auto":
             raise ValueError(
                 f"landmarks must be a number, Landmarks, 'auto' or None, got {self.landmarks!r}."
@@ -385,29 +397,33 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
     def _too_much(self, kernel: Kernel, items: Any, n: int) -> str | None:
         """Why comparing all items with each other is too much, in words; None where it is not."""
-        directed = isinstance(kernel, Precomputed) and (
-            self.direction == "mean" or items.shape[0] != items.shape[1]
-        )
-        if directed:
-            return None
+        if basis_type_of(kernel).given_as_matrix:
+            is_square = items.shape[0] == items.shape[1]
+            if self.direction == "mean" or not is_square:
+                return None
         if is_dask(items):
             return "they are not in memory"
-        if n > _ALL_ITEMS:
-            return f"the stack on all comparisons is for up to {_ALL_ITEMS} items"
+        if n > LIMITS.all_items:
+            return f"the stack on all comparisons is for up to {LIMITS.all_items} items"
         need = self._full_need(n)
         budget = memory_budget()
         if need > budget >= landmark_need(n, _auto_landmarks(n)):
             return f"all comparisons would need {format_bytes(need)} of memory and the budget is {format_bytes(budget)}"
-        if isinstance(kernel, (PairFunction, MatrixFunction)) and n > 2 * _AUTO_LANDMARKS:
+        if isinstance(kernel, (PairFunction, MatrixFunction)) and n > 2 * LIMITS.landmarks:
             start = time.perf_counter()
             kernel(items[:3], items[-3:])
             seconds = (time.perf_counter() - start) / 9 * n**2 / 2
-            if seconds > _ALL_SECONDS:
+            if seconds > LIMITS.all_seconds:
                 return f"all comparisons would take about {seconds / 60:.0f} minutes"
         return None
 
     def _with_landmarks(
-        self, kernel: Kernel, items: Any, task: Task, wanted: Any, candidates: NDArray | None
+        self,
+        kernel: Kernel,
+        items: Any,
+        task: SimilarityTask,
+        wanted: Any,
+        candidates: NDArray | None,
     ) -> PreparedStack:
         """Comparisons of all items with landmarks."""
         random = check_random_state(self.random_state)
@@ -416,7 +432,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         items = items if len(used) == len(items) else items[used]
         if isinstance(wanted, np.ndarray):
             wanted = _used_positions(wanted, used)
-        if isinstance(kernel, Precomputed):
+        if basis_type_of(kernel).given_as_matrix:
             rows = self._given_comparisons(items, wanted, training.Y, training.weight, random)
         else:
             kernel, rows = self._compared(
@@ -468,43 +484,107 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             )
         return read_comparisons(C, wanted, self.kind, Y, weight, random)
 
-    def _check_reverse(self, reverse: ArrayLike | None, shape: tuple[int, ...]) -> NDArray | None:
-        if self.direction == "symmetric" or not isinstance(self.kernel_, Precomputed):
-            if reverse is not None:
-                raise ValueError(
-                    "reverse is for kernel='precomputed' with direction='mean' or 'both'; "
-                    "otherwise it is not needed."
+    # one similarity: from comparisons to a stack
+
+    def _fit_prepared(self, prepared: PreparedStack) -> dict[str, Any]:
+        """From comparisons to out-of-fold scores, their average, members on all items, and all attributes."""
+        with prepared.limited_threads():
+            attributes = prepared.attributes | self._fit_stack(prepared.source, prepared.training)
+        if prepared.landmarks is not None:
+            attributes["landmark_curve_"] = attributes["stack_"].curve
+        attributes["one_way_"] = None
+        if prepared.one_way is not None:
+            training = prepared.training
+
+            def fit_quietly(source: AllItems) -> Stack:
+                stack = fit_stack(
+                    source, training.Y, training.weight, is_classifier(self), training.block_of
                 )
-        return super()._check_reverse(reverse, shape)
+                return without_blocks(stack)
+
+            attributes["one_way_"] = prepared.one_way.fit(fit_quietly, training.fold_of)
+        return attributes
+
+    def _fit_stack(self, source: Source, training: Training) -> dict[str, Any]:
+        """Fit the stack, warn if it is no good, and return the attributes that describe it."""
+        with self._progress(int(training.fold_of.max()) + 2) as progress:
+            stack = fit_stack(
+                source,
+                training.Y,
+                training.weight,
+                is_classifier(self),
+                training.block_of,
+                run=partial(run_tasks, progress, self.n_jobs),
+            )
+        if not self._is_one_of_several:
+            stack = without_blocks(stack)
+        average = stack.average
+        judged = stack.judged
+        self._warn(average, training.Y[judged], training.weight[judged])
+        out_of_fold = training.out_of_fold(judged, average.out_of_fold)
+        return training.encoding | {
+            "members_": average.settings,
+            "weights_": average.weights,
+            "weights_without_diag_": average.weights_without_diag,
+            "family_scores_": average.family_scores,
+            "negative_spectrum_": average.negative_spectrum,
+            "certificate_": average.certificate,
+            "out_of_fold_": out_of_fold,
+            "stack_": stack,
+        }
+
+    def _warn(self, average: Average, Y: NDArray, weight: NDArray) -> None:
+        """Warn of a stack that is worse than a constant (but for one of several similarities), or was not solved."""
+        if not self._is_one_of_several:
+            warn_if_useless(
+                average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight
+            )
+        if not average.certificate <= LIMITS.gradient:
+            message = (
+                f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
+            )
+            warn(message, ConvergenceWarning)
+
+    # new items
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "stack_")
 
     def _predict(
         self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
     ) -> NDArray:
+        """The stack's predictions for new items, block by block."""
         check_is_fitted(self)
-        if not isinstance(self.stack_, Several):
-            return super()._predict(X, diag, reverse)
-        if reverse is not None:
-            raise ValueError("reverse is for one precomputed similarity with direction='mean'.")
-        return self.stack_(self._named_blocks(X, diag))
+        if isinstance(self.stack_, Several):
+            if reverse is not None:
+                raise ValueError("reverse is for one precomputed similarity with direction='mean'.")
+            return self.stack_(self._named_blocks(X, diag))
+        blocks = []
+        for items, back, diagonal in self._new_blocks(X, diag, reverse):
+            if back is None and self.one_way_ is not None:
+                blocks.append(self.one_way_(items[:, self.used_]))
+            else:
+                blocks.append(self.stack_(self._compare(items, back, diagonal)))
+        return np.concatenate(blocks)
 
-    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Comparisons:
-        columns = self.stack_.members.diagonal
-        if self.direction != "both":
-            return Comparisons(self._new_similarities(items, back), diagonal, columns)
-        rows = self._new_rows(items, back)
-        assert rows.back is not None
-        means = as_similarities((rows.out + rows.back) / 2.0, self.kind_)
-        return with_rows(Comparisons(means, diagonal, columns), rows)
-
-    def _new_rows(self, items: Any, back: NDArray | None) -> DirectedRows:
-        """Both directions of new items; one that is not known is taken for both."""
-        if isinstance(self.kernel_, Precomputed):
-            out = items[:, self.used_].astype(np.float64)
-            back = out if back is None else back[:, self.used_].astype(np.float64)
-        else:
-            out = self.kernel_(items, self.X_fit_).astype(np.float64)
-            back = self.kernel_(self.X_fit_, items).T.astype(np.float64)
-        return DirectedRows(out, back, self.decay_)
+    def _new_blocks(
+        self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None
+    ) -> Iterator[tuple[Any, NDArray | None, NDArray | None]]:
+        """New items in blocks, their other direction and their own similarities as far as they are known."""
+        items = self._test_rows(X)
+        back = self._check_reverse(reverse, np.shape(items))
+        diagonal = None
+        if diag is not None:
+            diagonal = check_diagonal(diag, len(items))
+        row_bytes = LIMITS.row_bytes
+        if self.direction == "both":
+            row_bytes = LIMITS.directed_row_bytes
+        n_bytes = row_bytes * len(self.stack_.members.diagonal)
+        budget = min(2**28, memory_budget() // 2)
+        for rows in row_blocks(len(items), n_bytes, budget):
+            of_rows = None if diagonal is None else diagonal[rows]
+            back_rows = None if back is None else back[rows]
+            yield items[rows], back_rows, self._diagonal(items[rows], of_rows)
 
     def _new_block(
         self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None = None
@@ -513,7 +593,9 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         items = self._test_rows(X)
         size = len(self.stack_.members.diagonal)
         back = self._check_reverse(reverse, np.shape(items))
-        diagonal = None if diag is None else check_diagonal(diag, len(items))
+        diagonal = None
+        if diag is not None:
+            diagonal = check_diagonal(diag, len(items))
         check_memory(
             16.0 * len(items) * size,
             f"{len(items)} items compared with {size}",
@@ -531,7 +613,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
     def _test_rows(self, X: Any) -> Any:
         """New items; of comparisons with all columns of the training rows those with landmarks."""
-        if self.landmarks_ is None or not isinstance(self.kernel_, Precomputed):
+        if self.landmarks_ is None or not self._basis.given_as_matrix:
             return self._test_items(X)
         labels = self._column_labels
         if labels is not None:
@@ -555,29 +637,103 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             f"them, in the order of landmarks_{every}."
         )
 
+    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Comparisons:
+        """Comparisons of new items with the training items."""
+        columns = self.stack_.members.diagonal
+        if self.direction != "both":
+            return Comparisons(self._new_similarities(items, back), diagonal, columns)
+        rows = self._new_rows(items, back)
+        assert rows.back is not None
+        means = as_similarities((rows.out + rows.back) / 2.0, self.kind_)
+        return with_rows(Comparisons(means, diagonal, columns), rows)
+
     def _new_similarities(self, items: Any, reverse: NDArray | None) -> NDArray:
-        """Similarities of new items to the training items."""
-        if isinstance(self.kernel_, Precomputed):
-            matrix = (
-                self.kernel_(items) if reverse is None else (self.kernel_(items) + reverse) / 2.0
+        """Similarities of new items to the training items; with the direction "mean", of both directions if known."""
+        basis = self._basis
+        matrix = basis.compare(items)
+        is_one_way = basis.kernel.symmetric and self.landmarks_ is None
+        if basis.given_as_matrix:
+            is_one_way = reverse is None
+        if self.direction == "mean" and not is_one_way:
+            matrix = (matrix + basis.compare_back(items, reverse)) / 2.0
+        return as_new_similarities(basis.weighted(matrix), self.kind_)
+
+    def _new_rows(self, items: Any, back: NDArray | None) -> DirectedRows:
+        """Both directions of new items; one that is not known is taken for both."""
+        basis = self._basis
+        out = basis.weighted(basis.compare(items)).astype(np.float64)
+        if basis.given_as_matrix and back is None:
+            return DirectedRows(out, out, self.decay_)
+        other = basis.weighted(basis.compare_back(items, back))
+        return DirectedRows(out, other.astype(np.float64), self.decay_)
+
+    def _check_reverse(self, reverse: ArrayLike | None, shape: tuple[int, ...]) -> NDArray | None:
+        """The other direction of new rows, checked; a warning where it is missing and would be needed."""
+        if reverse is not None:
+            if self.direction == "symmetric" or not self._basis.given_as_matrix:
+                raise ValueError(
+                    "reverse is for kernel='precomputed' with direction='mean' or 'both'; "
+                    "otherwise it is not needed."
+                )
+            return self._reverse_rows(reverse, shape)
+        if self.one_way_ is not None:
+            warn(
+                "The training matrix is directed but only one direction of the new rows is given: "
+                "they are judged by a stack fitted on that direction alone. Pass the similarities "
+                "of the training items to the new ones as reverse (one row per new item) to use "
+                "both."
             )
-        else:
-            both = self.direction == "mean" and (
-                self.landmarks_ is not None or not self.kernel_.symmetric
-            )
-            compare = partial(_averaged, self.kernel_) if both else self.kernel_
-            matrix = compare(items, self.X_fit_)
-        return as_new_similarities(matrix[:, self.used_], self.kind_)
+        return None
+
+    def _diagonal(self, items: Any, diagonal: NDArray | None) -> NDArray | None:
+        """The new items' own similarities, where they are given or known."""
+        if self.kind_ == "distance":
+            return np.zeros(len(items))
+        is_as_in_training = diagonal is None and self.diagonal_ is not None
+        if is_as_in_training and (self.landmarks_ is not None or self._basis.given_as_matrix):
+            return np.full(len(items), self.diagonal_)
+        if diagonal is None and not self._basis.given_as_matrix:
+            diagonal = self.kernel_.diag(items)
+        if diagonal is None:
+            return None
+        return as_similarities(diagonal, self.kind_)
 
     def _held_out(  # type: ignore[override]
         self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
     ) -> OutOfFold:
-        check_is_fitted(self)
-        return (
-            self.out_of_fold_
-            if isinstance(self.stack_, Several)
-            else super()._held_out(diag, reverse)
-        )
+        """The out-of-fold predictions of the stack that judges new items given in this way."""
+        held_out = super()._held_out()
+        if isinstance(self.stack_, Several):
+            return held_out
+        if self.one_way_ is not None and reverse is None:
+            prediction = self.one_way_.stack.average.out_of_fold
+            return held_out._replace(prediction=self._decode(prediction))
+        is_known = self.kind_ == "distance" or diag is not None or self.diagonal_ is not None
+        if is_known or not self._basis.given_as_matrix:
+            return held_out
+        prediction = self.stack_.average.out_of_fold_without_diag
+        return held_out._replace(prediction=self._decode(prediction))
+
+    def _decode(self, values: NDArray) -> NDArray:
+        """Values of the stack as they are given to users."""
+        return values
+
+    def _in_units(self, explained: Explained) -> Explained:
+        """Shares in the units of a regressor's targets."""
+        return explained.scaled(self.scale_[0], self.mean_[0])
+
+    def _check_explainable(self, reverse: ArrayLike | None) -> None:
+        """Say where there are no shares of training items."""
+        if getattr(self, "one_way_", None) is not None and reverse is None:
+            raise ValueError(
+                "explain needs both directions of new items; pass the other one as reverse."
+            )
+        if is_classifier(self) and len(self.classes_) < 2:
+            raise ValueError(
+                "The training items have one class only, so that there is nothing to explain."
+            )
+        if not is_classifier(self) and len(self.mean_) > 1:
+            raise ValueError("explain takes models of one output; fit one model per output.")
 
     def sparsify(
         self,
@@ -614,14 +770,11 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         y = align_by_name(X, y)
         sample_weight = align_by_name(X, sample_weight)
         task = self._task(y, sample_weight, align_by_name(X, groups))
-        model = clone(self).set_params(
-            landmarks=as_landmarks(Landmarks(landmarks, "pursuit"), METHODS)
-        )
+        model = clone(self).set_params(landmarks=landmarks_of(Landmarks(landmarks, "pursuit")))
         candidates = None
-        if not isinstance(self.kernel_, Precomputed):
-            candidates = important_items(
-                self.stack_, min(4 * landmarks, len(self.stack_.members.diagonal))
-            )
+        if not self._basis.given_as_matrix:
+            n_candidates = min(4 * landmarks, len(self.stack_.members.diagonal))
+            candidates = important_items(self.stack_, n_candidates)
         model._fit_alone(X, task, candidates)
         return model
 
@@ -633,7 +786,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
 
 def _auto_landmarks(n: int) -> int:
-    return min(_AUTO_LANDMARKS, max(1, n // 3))
+    return min(LIMITS.landmarks, max(1, n // 3))
 
 
 def _averaged(kernel: Kernel, X: Any, Y: Any) -> NDArray:
@@ -653,24 +806,29 @@ def _used_positions(positions: NDArray, used: NDArray) -> NDArray:
 
 def _compared_with(rows: LandmarkRows, kernel: Kernel, items: Any, used: NDArray) -> dict[str, Any]:
     """The attributes that describe the landmarks that items are compared with."""
-    attributes: dict[str, Any] = {
+    n_landmarks = len(rows.landmarks)
+    basis_type = basis_type_of(kernel)
+    landmark_items = None
+    if basis_type.given_as_matrix:
+        landmarks = rows.read.columns
+        if landmarks is None:
+            landmarks = np.arange(n_landmarks)
+    else:
+        landmark_items = take_rows(items, rows.landmarks)
+        landmarks = used[rows.landmarks]
+    return {
         "kernel_": kernel,
+        "X_fit_": landmark_items,
+        "_basis": basis_type(kernel, landmark_items, np.arange(n_landmarks), n_landmarks),
         "_basis_rows": among(used, rows.landmarks),
         "used_": slice(None),
         "kind_": rows.read.kind,
         "diagonal_": rows.read.constant,
+        "landmarks_": landmarks,
     }
-    if not isinstance(kernel, Precomputed):
-        attributes["X_fit_"] = take_rows(items, rows.landmarks)
-        attributes["landmarks_"] = used[rows.landmarks]
-        return attributes
-    columns = rows.read.columns
-    if columns is None:
-        columns = np.arange(len(rows.landmarks))
-    return attributes | {"X_fit_": None, "landmarks_": columns}
 
 
-class SimilarityClassifier(StackClassifier, _SimilarityStack):
+class SimilarityClassifier(ClassifierMixin, _Similarity):
     """The automatic classifier for any similarity or distance: a stack of calibrated learners.
 
     No single remedy for an indefinite matrix wins everywhere, and picking one by cross-validation often picks
@@ -837,17 +995,90 @@ class SimilarityClassifier(StackClassifier, _SimilarityStack):
     True
     """
 
+    def _task(self, y: Any, sample_weight: Any, groups: Any) -> SimilarityTask:
+        labels = check_labels(y, type(self).__name__)
+        weight = check_weight(sample_weight, len(labels))
+        groups = check_groups(groups, len(labels))
+        if groups is not None:
+            is_used = weight > 0.0
+            warn_of_lonely_classes(labels[is_used], groups[is_used])
+        return SimilarityTask(labels, weight, groups, encode_classes)
+
     def _finish(self, attributes: dict[str, Any]) -> Self:
-        if not isinstance(attributes["stack_"], Several):
-            average = attributes["stack_"].average
-            attributes |= {
-                "calibration_": average.calibration,
-                "temperatures_": average.temperatures,
-            }
+        held_out = attributes["out_of_fold_"]
+        numbers = np.searchsorted(attributes["classes_"], held_out.target)
+        attributes["out_of_fold_"] = held_out._replace(target=numbers)
+        stack = attributes["stack_"]
+        if not isinstance(stack, Several):
+            attributes["calibration_"] = stack.average.calibration
+            attributes["temperatures_"] = stack.average.temperatures
         return super()._finish(attributes)
 
+    @blockwise
+    def predict_proba(
+        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> NDArray:
+        """Probabilities of the classes.
 
-class SimilarityRegressor(StackRegressor, _SimilarityStack):
+        Parameters
+        ----------
+        X : array-like or sequence of items
+            New items; for precomputed input their similarities (or distances) to the training items or landmarks, one
+            row per new item. For several similarities the same list or dict as in training.
+        diag : array-like of shape (n_samples,), float or None, default=None
+            For precomputed similarities whose training diagonal is not constant: the new items' own similarities
+            ``k(x, x)``. Without them the families that need distances are left out.
+        reverse : array-like of shape (n_samples, n_train) or None, default=None
+            For a precomputed directed matrix and a direction of "mean" or "both": the similarities of the training
+            items to the new ones, one row per new item. Without it a stack for one direction judges, with a warning.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
+        return self._predict(X, diag, reverse)
+
+    @blockwise
+    def decision_function(
+        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> NDArray:
+        """Log-odds of the second of two classes, or log-probabilities of more.
+
+        Parameters
+        ----------
+        X, diag, reverse : array-like
+            As for `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The decision values.
+        """
+        logs = np.log(np.maximum(self.predict_proba(X, diag, reverse), np.finfo(float).tiny))
+        return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
+
+    @blockwise
+    def predict(
+        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> NDArray:
+        """The most probable class.
+
+        Parameters
+        ----------
+        X, diag, reverse : array-like
+            As for `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        proba = self.predict_proba(X, diag, reverse)
+        return self.classes_[proba.argmax(axis=1)]
+
+
+class SimilarityRegressor(MultiOutputMixin, RegressorMixin, _Similarity):
     """The automatic regressor for any similarity or distance: a stack of learners.
 
     The same families as `SimilarityClassifier` but ``"class_distances"`` and the logistic ones, without calibration
@@ -907,246 +1138,39 @@ class SimilarityRegressor(StackRegressor, _SimilarityStack):
     True
     """
 
+    def _task(self, y: Any, sample_weight: Any, groups: Any) -> SimilarityTask:
+        numbers = check_targets(y, type(self).__name__)
+        weight = check_weight(sample_weight, len(numbers))
+        return SimilarityTask(numbers, weight, check_groups(groups, len(numbers)), encode_numbers)
 
-class SimilarityFeatures(KernelTransformer):
-    """Similarities to the training items, or to some of them, as features for any model.
-
-    Item x becomes the vector of ``k(x, z)`` over the landmarks z. Nothing is asked of the similarity: it may be
-    indefinite, asymmetric, or a distance. Follow it with a scaler and a linear model.
-
-    Parameters
-    ----------
-    kernel : Kernel, str or callable, default="gaussian"
-        A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items.
-    landmarks : int, float, `mercerless.lowrank.Landmarks` or None, default=None
-        How many training items to compare with, and how they are chosen: a number, a fraction of them in (0, 1) or
-        ``Landmarks(number, method)``, or None for all. A number above that of the training items means all.
-    random_state : int, RandomState or None, default=None
-        Seed of the landmarks.
-
-    Attributes
-    ----------
-    landmarks_ : ndarray of shape (n_landmarks,)
-        Positions of the landmarks among the training items, ascending.
-    kernel_ : Kernel
-        The resolved kernel.
-    X_fit_ : array-like or None
-        The landmarks themselves; None for precomputed input.
-    n_features_in_ : int
-        The number of features, or of training items for precomputed similarities.
-
-    See Also
-    --------
-    SimilaritySVC : A linear machine on these features that chooses few of them.
-    SimilarityClassifier : The automatic choice.
-
-    References
-    ----------
-    .. [1] E. Pekalska, R. P. W. Duin. Dissimilarity representations allow for building good classifiers. Pattern
-       Recognition Letters 23, 2002.
-    .. [2] Y. Chen, E. K. Garcia, M. R. Gupta, A. Rahimi, L. Cazzanti. Similarity-based classification: concepts and
-       algorithms. Journal of Machine Learning Research 10, 2009.
-
-    Examples
-    --------
-    >>> from mercerless import SimilarityFeatures
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.pipeline import make_pipeline
-    >>> words = ["cat", "cart", "coat", "dog", "dig", "doge"]
-    >>> shared = lambda a, b: len(set(a) & set(b))
-    >>> model = make_pipeline(SimilarityFeatures(kernel=shared), LogisticRegression())
-    >>> model.fit(words, [0, 0, 0, 1, 1, 1]).predict(["cast", "dug"])
-    array([0, 1])
-    """
-
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        landmarks: int | float | Landmarks | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        self.kernel = kernel
-        self.landmarks = landmarks
-        self.random_state = random_state
-
-    def _learn(self, X: Any) -> None:
-        kernel, items = self._train_items(X)
-        precomputed = isinstance(kernel, Precomputed)
-        items = check_square(items, "X") if precomputed else items
-        landmarks = landmark_rows(
-            kernel, items, _some_landmarks(self.landmarks, len(items)), self.random_state
+    def _finish(self, attributes: dict[str, Any]) -> Self:
+        stack = attributes["stack_"]
+        if isinstance(stack, Several):
+            stack = stack.total
+        super()._finish(attributes | {"n_fenced_": stack.n_fenced})
+        self.out_of_fold_ = self.out_of_fold_._replace(
+            prediction=self._decode(self.out_of_fold_.prediction)
         )
-        self._set_fitted(
-            X_fit_=None if precomputed else items[landmarks], kernel_=kernel, landmarks_=landmarks
-        )
+        return self
 
-    def _transform(self, items: Any) -> NDArray:
-        check_memory(16.0 * len(items) * len(self.landmarks_), "Similarities as features")
-        return self._compare_with(items, self.landmarks_)
+    def _decode(self, values: NDArray) -> NDArray:
+        values = values * self.scale_ + self.mean_
+        return values[:, 0] if self.out_of_fold_.target.ndim == 1 else values
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.landmarks_)
-
-
-def _some_landmarks(wanted: Any, n: int) -> Landmarks | None:
-    """How many of n items and how to choose them: None means all, a fraction below 1 that part."""
-    if isinstance(wanted, float | np.floating) and 0.0 < wanted < 1.0:
-        return Landmarks(max(1, round(wanted * n)))
-    return None if wanted is None else as_landmarks(wanted)
-
-
-class SimilaritySVC(ClassifierMixin, KernelPredictor):
-    """Support vector machine on similarities as features, with the 1-norm of the coefficients as penalty.
-
-    ``min_{a, b} sum_j |a_j| + C / mean|k(z, z)| * sum_i max(0, 1 - y_i (sum_j k(x_i, z_j) a_j + b))``
-
-    A linear program: convex and solved exactly for any similarity, indefinite or asymmetric, without changing it. Few
-    training items keep a coefficient, and only those are needed for prediction. Several classes: one against the rest.
-
-    Parameters
-    ----------
-    kernel : Kernel, str or callable, default="gaussian"
-        A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items.
-    C : float, default=1.0
-        The price of a margin violation for similarities whose mean own similarity ``|k(x, x)|`` is one; the larger, the
-        more coefficients. Multiplying all similarities by a number changes nothing.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of C per class.
-    n_jobs : int or None, default=None
-        Workers for the classes.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels.
-    kernel_ : Kernel
-        The kernel that was used.
-    support_ : ndarray of shape (n_support,)
-        Positions of the training items with a coefficient that is not 0, for any class.
-    dual_coef_ : ndarray of shape (n_problems, n_support)
-        Their coefficients; one row for two classes, else one per class.
-    intercept_ : ndarray of shape (n_problems,)
-        Intercepts.
-    X_fit_ : array-like or None
-        The items of `support_`; None for precomputed input.
-    certificate_ : float
-        The largest relative duality gap of the linear programs.
-    n_features_in_ : int
-        The number of features, or of training items for precomputed similarities.
-
-    See Also
-    --------
-    KreinSVC : Keeps the geometry of the positive and the negative part.
-    SimilarityFeatures : The features, for other models.
-
-    References
-    ----------
-    .. [1] I. Alabdulmohsin, X. Gao, X. Zhang. Support vector machines with indefinite kernels. ACML 2014.
-
-    Examples
-    --------
-    >>> from mercerless import SimilaritySVC
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = SimilaritySVC(kernel="sigmoid").fit(X[::2], y[::2])
-    >>> len(model.support_) < 75
-    True
-    """
-
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        C: float = 1.0,
-        class_weight: dict | str | None = None,
-        n_jobs: int | None = None,
-    ):
-        self.kernel = kernel
-        self.C = C
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-
-    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        check_number("C", self.C)
-        y = check_labels(y, type(self).__name__)
-        weight = check_weight(sample_weight, len(y))
-        kernel, items = self._train_items(X, weight)
-        check_consistent_length(items, y)
-        used = used_rows(weight, len(y))
-        precomputed = isinstance(kernel, Precomputed)
-        items = used_items(kernel, items, used)
-        labels = y[used]
-        weight = np.ones(len(used)) if weight is None else weight[used]
-        K = self._matrix(kernel, items, len(np.unique(labels)))
-        unit = np.abs(np.diagonal(K)).mean() or np.abs(K).mean() or 1.0
-        price = self.C / unit * weight * compute_sample_weight(self.class_weight, labels)
-        with self._progress(0):
-            machines = _one_against_rest(K, labels, price, self.n_jobs)
-        coef = np.array([machine.coef for machine in machines])
-        kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
-        gap = max(machine.gap for machine in machines)
-        if not gap <= 1e-5:
-            message = (
-                f"The linear program stopped at a relative duality gap of {gap:.1e}; rescale C."
-            )
-            warn(message, ConvergenceWarning)
-        intercept = np.array([machine.intercept for machine in machines])
-        attributes = {
-            "kernel_": kernel,
-            "X_fit_": None if precomputed else items[kept],
-            "classes_": np.unique(labels),
-        }
-        self._set_fitted(
-            **attributes,
-            support_=used[kept],
-            dual_coef_=coef[:, kept],
-            intercept_=intercept,
-            certificate_=gap,
-        )
-
-    def _matrix(self, kernel: Kernel, items: Any, n_classes: int) -> NDArray:
-        """The matrix of the training items, where it fits."""
-        need = 150.0 * min(effective_n_jobs(self.n_jobs), n_classes) * len(items) ** 2
-        remedy = "use fewer rows, or SimilarityFeatures with a linear machine"
-        check_memory(need, f"The linear program of {len(items)} items", remedy=remedy)
-        return check_square(kernel(items), matrix_name(kernel)).astype(np.float64)
-
-    def decision_function(self, X: Any) -> NDArray:
-        """The value whose sign decides between two classes, or one value per class.
+    @blockwise
+    def predict(
+        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> NDArray:
+        """Predicted numbers.
 
         Parameters
         ----------
-        X : array-like or sequence of items
-            New items; for precomputed input their similarities to all training items.
+        X, diag, reverse : array-like
+            New items, their own similarities and their other direction, as for `SimilarityClassifier.predict_proba`.
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            The decision values.
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictions.
         """
-        check_is_fitted(self)
-        items = self._test_items(X)
-        if len(self.support_) == 0:
-            values = np.tile(self.intercept_, (len(items), 1))
-        else:
-            values = self._compare_with(items, self.support_) @ self.dual_coef_.T + self.intercept_
-        return values if len(self.classes_) > 2 else values[:, 0]
-
-    def _predict(self, X: Any) -> NDArray:
-        values = self.decision_function(X)
-        if len(self.classes_) == 1:
-            return np.repeat(self.classes_, len(values))
-        return self.classes_[class_scores(values).argmax(axis=1)]
-
-
-def _one_against_rest(
-    K: NDArray, y: NDArray, price: NDArray, n_jobs: int | None
-) -> list[SparseMachine]:
-    """One machine for at most two classes, else one per class."""
-    classes = np.unique(y)
-    positive = classes[-1:] if len(classes) <= 2 else classes
-    return Parallel(n_jobs=n_jobs)(
-        delayed(sparse_machine)(K, np.where(y == label, 1.0, -1.0), price) for label in positive
-    )
+        return self._decode(self._predict(X, diag, reverse))

@@ -43,6 +43,8 @@ class Grids:
     widths: tuple[float, ...] = (3.0,)
     #: The same for Gaussians of profiles.
     profile_widths: tuple[float, ...] = (0.1, 1.0)
+    #: Of the two sides of a directed matrix: large ones for graphs, small ones for smooth kernels.
+    side_penalties: tuple[float, ...] = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
     #: Numbers of nearest items that vote.
     neighbors: tuple[int, ...] = (1, 3, 5, 9, 15, 25)
     #: Numbers of nearest items of a class whose distances are averaged.
@@ -56,7 +58,6 @@ class Grids:
 
 
 GRIDS = Grids()
-SPECTRAL = ("clip", "flip", "square")
 # Families that need the new item's own similarity k(x, x); the ranking of its neighbors does not.
 NEED_DIAGONAL = (
     "features",
@@ -299,7 +300,8 @@ class Spectral(LinearFamily):
     """Ridge regression with the negative eigenvalues clipped or flipped, or all of them squared."""
 
     def __init__(self, penalties: Sequence[float] = GRIDS.spectral_penalties):
-        super().__init__([Setting(name, penalty) for name in SPECTRAL for penalty in penalties])
+        repairs = ("clip", "flip", "square")
+        super().__init__([Setting(name, penalty) for name in repairs for penalty in penalties])
 
     def base(self, comparisons: Comparisons) -> NDArray:
         return comparisons.similarities

@@ -18,9 +18,6 @@ from mercerless.core.reasons import Explained
 from mercerless.similarity.families import SplitScore
 from mercerless.similarity.stack import Average, Stack
 
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
-_PANELS = 8
-
 
 def stack_shares(
     stack: Stack,
@@ -89,8 +86,14 @@ def _path(
     bases: NDArray,
     weights: NDArray,
     classes: tuple[NDArray, NDArray],
+    n_panels: int = 8,
+    n_nodes: int = 16,
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Integrated derivatives (n_members, m, q) of the log-odds in the scores, their end and their start (m,)."""
+    """Integrated derivatives (n_members, m, q) of the log-odds in the scores, their end and their start (m,).
+
+    The integral is Gauss and Legendre's in panels of equal length.
+    """
+    nodes, node_weights = np.polynomial.legendre.leggauss(n_nodes)
     calibration = average.calibration
     assert calibration is not None
     temperature = average.temperatures[0 if known else 1]
@@ -106,18 +109,14 @@ def _path(
         return temperature * (logs[rows, classes[0]] - logs[rows, classes[1]])
 
     rate = np.zeros(totals.shape)
-    for panel in range(_PANELS):
-        for node, weight in zip(_NODES, _NODE_WEIGHTS):
-            each, mean = proba((panel + (node + 1.0) / 2.0) / _PANELS)
+    for panel in range(n_panels):
+        for node, weight in zip(nodes, node_weights):
+            each, mean = proba((panel + (node + 1.0) / 2.0) / n_panels)
+            length = temperature * weight / 2.0 / n_panels
             for label, sign in zip(classes, (1.0, -1.0)):
                 mine = each[:, rows, label]  # (n_members, m)
                 inside = -mine[:, :, None] * each
                 inside[:, rows, label] += mine
-                factor = (
-                    sign
-                    * weights[:, None]
-                    / mean[rows, label]
-                    * (temperature * weight / 2.0 / _PANELS)
-                )
+                factor = sign * weights[:, None] / mean[rows, label] * length
                 rate += factor[:, :, None] * inside
     return rate * slope, odds(1.0), odds(0.0)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from mercerless.core.averaging import Mixture, mix
-from mercerless.core.estimator import is_precomputed, used_weights
-from mercerless.core.folds import Split, blind_folds, fold_numbers, splits_of, warn_of_near_copies
+from mercerless.core.estimator import is_precomputed
+from mercerless.core.folds import splits_of, warn_of_near_copies
 from mercerless.core.validation import (
     align_matrix,
     check_random_state,
@@ -18,13 +18,14 @@ from mercerless.core.validation import (
     warn_if_useless,
 )
 from mercerless.lowrank import Landmarks, as_landmarks
-from mercerless.similarity.base import Task
 from mercerless.similarity.comparisons import among, check_positions, find_rows
+from mercerless.similarity.data import SimilarityTask, Training, make_training
 from mercerless.similarity.families import Comparisons, median_square
 from mercerless.similarity.landmarks import LandmarkItems, LandmarkRows, RowReader
 from mercerless.similarity.stack import AllItems, Stack, fit_stack, without_blocks
 
 SUM = "sum"
+FitOne = Callable[[dict[str, Any], Any, SimilarityTask], tuple[Any, Comparisons, NDArray | None]]
 
 
 class Several(NamedTuple):
@@ -141,23 +142,57 @@ def _diagonals_of(diag: Any, names: Any) -> dict[str, Any]:
 
 
 def fit_several(
-    estimator: Any,
-    kernels: dict[str, Any],
-    X: Any,
-    task: Task,
-    fit_one: Callable[[dict[str, Any], Any, NDArray], tuple[Any, Comparisons, NDArray | None]],
-) -> tuple[Several, dict[str, Any], NDArray]:
+    estimator: Any, kernels: dict[str, Any], X: Any, task: SimilarityTask, fit_one: FitOne
+) -> tuple[Several, dict[str, Any]]:
     """Fit a stack for each similarity, one for their sum, and the weights over these, on the same folds.
 
-    `fit_one` gives the model of one similarity from parameters, items and blocks, its comparisons and the landmarks'
-    rows.
-    Also attributes of the targets, and the items with out-of-fold predictions.
+    `fit_one` gives the model of one similarity from its parameters, items and task, its comparisons and the landmarks'
+    rows. Also returns attributes of the targets, and out-of-fold predictions.
     """
     given = items_of(X, kernels)
     for name, kernel in kernels.items():
         if is_precomputed(kernel):
             given[name] = align_matrix(given[name], may_cut=estimator.landmarks is None)
     _check_sizes(given, len(task.y))
+    _check_direction(estimator, kernels)
+    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
+    training = _shared_training(estimator, kernels, given, task, seed)
+    landmarks = _same_landmarks(estimator, kernels, given, training.used, seed)
+    shared = {
+        "cv": training.splits_of_all(len(task.y)),
+        "random_state": seed,
+        "landmarks": landmarks,
+    }
+    with_blocks = task._replace(block_of=training.block_of)
+    fitted: dict[str, _FittedSimilarity] = {}
+    for name, kernel in kernels.items():
+        options = shared | {"kernel": kernel, "kind": _of(estimator.kind, name)}
+        fitted[name] = _fit_named(fit_one, name, options, given[name], with_blocks)
+
+    squares = np.sum([one.squares for one in fitted.values()], axis=0)
+    rows = next(iter(fitted.values())).rows
+    if rows is None and task.groups is None:
+        warn_of_near_copies(np.sqrt(squares), estimator.cv, training.n_classes)
+    total = _fit_sum(squares, rows, training, is_classifier(estimator), seed)
+    models = {name: one.model for name, one in fitted.items()}
+    stacks = [*(model.stack_ for model in models.values()), total]
+    mixture = _mix(stacks, [*models, SUM], training, estimator)
+
+    for model in models.values():
+        model.stack_ = without_blocks(model.stack_)
+    units = {name: one.unit for name, one in fitted.items()}
+    several = Several(models, units, without_blocks(total), mixture)
+    basis_rows = training.used
+    if rows is not None:
+        basis_rows = among(training.used, rows)
+    attributes = {
+        "_basis_rows": basis_rows,
+        "out_of_fold_": training.out_of_fold(total.judged, mixture.out_of_fold),
+    }
+    return several, training.encoding | attributes
+
+
+def _check_direction(estimator: Any, kernels: dict[str, Any]) -> None:
     if estimator.direction == "both":
         raise ValueError("direction='both' takes one similarity; fit one model for each.")
     if estimator.direction == "mean" and any(map(is_precomputed, kernels.values())):
@@ -165,103 +200,46 @@ def fit_several(
             "Average the matrices with mercerless.spectra.symmetrize first; several take no "
             "direction='mean'."
         )
-    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
-    used = task.used
-    classify = is_classifier(estimator)
-    fold_of, block_of, folds = _same_folds(estimator, kernels, given, task, seed)
-    landmarks = _same_landmarks(estimator, kernels, given, used, seed)
-    options = {"cv": folds, "random_state": seed, "landmarks": landmarks}
-    special = {
-        name: {"kernel": kernel, "kind": _of(estimator.kind, name)}
-        for name, kernel in kernels.items()
-    }
-    fitted = {
-        name: _fit_named(fit_one, name, options | special[name], given[name], block_of)
-        for name in kernels
-    }
-    squares = np.sum([one.squares for one in fitted.values()], axis=0)
-    weight = used_weights(task.weight, used)
-    Y, encoding = task.encode(task.y[used], weight)
-    rows = next(iter(fitted.values())).rows
-    if rows is None and task.groups is None:
-        n_classes = len(encoding.get("classes_", [0]))
-        warn_of_near_copies(np.sqrt(squares), estimator.cv, n_classes)
-    total = _fit_sum(squares, rows, Y, weight, fold_of, block_of, classify, seed)
-    models = {name: one.model for name, one in fitted.items()}
-    judged = total.judged
-    stacks = [*(model.stack_ for model in models.values()), total]
-    blocks = splits_of(block_of[judged])
-    mixture = _mix(stacks, [*models, SUM], Y[judged], weight[judged], blocks, estimator)
-    for model in models.values():
-        model.stack_ = without_blocks(model.stack_)
-    units = {name: one.unit for name, one in fitted.items()}
-    several = Several(models, units, without_blocks(total), mixture)
-    return (
-        several,
-        encoding | {"_basis_rows": used if rows is None else among(used, rows)},
-        used[judged],
-    )
 
 
-def _mix(
-    stacks: list, names: list[str], Y: NDArray, weight: NDArray, blocks: list[Split], estimator: Any
-) -> Mixture:
-    """The weights over the stacks, after a warning where their average is worse than a constant."""
+def _mix(stacks: list[Any], names: list[str], training: Training, estimator: Any) -> Mixture:
+    """The weights over the stacks, after a warning if their average is worse than a constant."""
     classify = is_classifier(estimator)
+    judged = stacks[-1].judged
+    Y = training.Y[judged]
+    weight = training.weight[judged]
+    blocks = splits_of(training.block_of[judged])
     by_block = None
     if len(blocks) > 1:
         by_block = np.stack([stack.average.by_block for stack in stacks])
-    mixture = mix(
-        np.stack([stack.average.out_of_fold for stack in stacks]),
-        Y,
-        weight,
-        names,
-        classify,
-        blocks,
-        by_block,
-    )
-    losses = ((mixture.out_of_fold * (2.0 if classify else 1.0) - float(classify) - Y) ** 2).sum(
-        axis=1
-    )
+    predictions = np.stack([stack.average.out_of_fold for stack in stacks])
+    mixture = mix(predictions, Y, weight, names, classify, blocks, by_block)
+
+    averaged = mixture.out_of_fold
+    if classify:
+        averaged = 2.0 * averaged - 1.0  # in the units of Y
+    losses = ((averaged - Y) ** 2).sum(axis=1)
     warn_if_useless(losses, leave_one_out_constant(Y, weight), type(estimator).__name__, weight)
     return mixture
 
 
-def _same_folds(
-    estimator: Any, kernels: dict[str, Any], given: dict[str, Any], task: Task, seed: int
-) -> tuple[NDArray, NDArray, list[tuple[NDArray, NDArray]]]:
-    """Fold and block of every item that carries weight, from the first similarity, and the splits of all items."""
+def _shared_training(
+    estimator: Any, kernels: dict[str, Any], given: dict[str, Any], task: SimilarityTask, seed: int
+) -> Training:
+    """Targets, folds and blocks that all similarities share; copies are those of the first."""
     first = next(iter(kernels))
-    matrix = is_precomputed(kernels[first])
-    classify = is_classifier(estimator)
-    items = np.asarray(given[first]) if matrix else given[first]
-    used = task.used
-    fold_of = fold_numbers(
-        estimator.cv,
+    is_matrix = is_precomputed(kernels[first])
+    items = given[first]
+    if is_matrix:
+        items = np.asarray(items)
+    return make_training(
+        task,
         items,
-        task.y,
-        classify=classify,
-        groups=task.groups,
-        precomputed=matrix,
-        used=used,
+        estimator.cv,
+        classify=is_classifier(estimator),
+        precomputed=is_matrix,
         random_state=seed,
     )
-    block_of = blind_folds(
-        estimator.cv,
-        fold_of,
-        items,
-        classify=classify,
-        groups=task.groups,
-        precomputed=matrix,
-        used=used,
-    )
-    inner = np.full(len(task.y), -1)
-    inner[used] = fold_of
-    numbers = np.unique(fold_of)
-    splits = [
-        (np.flatnonzero((inner >= 0) & (inner != k)), np.flatnonzero(inner == k)) for k in numbers
-    ]
-    return fold_of, block_of, splits
 
 
 class _FittedSimilarity(NamedTuple):
@@ -274,11 +252,11 @@ class _FittedSimilarity(NamedTuple):
 
 
 def _fit_named(
-    fit_one: Callable, name: str, options: dict[str, Any], X: Any, block_of: NDArray
+    fit_one: FitOne, name: str, options: dict[str, Any], X: Any, task: SimilarityTask
 ) -> _FittedSimilarity:
     """The model of one similarity, with its name in what it refuses."""
     try:
-        model, block, rows = fit_one(options, X, block_of)
+        model, block, rows = fit_one(options, X, task)
     except (ValueError, TypeError) as error:
         raise type(error)(f"Similarity {name!r}: {error}") from error
     squares = block.squares
@@ -344,20 +322,13 @@ def _same_landmarks(
 
 
 def _fit_sum(
-    squares: NDArray,
-    rows: NDArray | None,
-    Y: NDArray,
-    weight: NDArray,
-    fold_of: NDArray,
-    block_of: NDArray,
-    classify: bool,
-    seed: int,
+    squares: NDArray, rows: NDArray | None, training: Training, classify: bool, seed: int
 ) -> Stack:
     """The stack on the sum of squared distances, to all items or to landmarks at these rows."""
     comparisons = Comparisons.of_squares(squares)
-    source: AllItems | LandmarkItems = AllItems(comparisons, fold_of)
+    source: AllItems | LandmarkItems = AllItems(comparisons, training.fold_of)
     if rows is not None:
         read = RowReader("similarity", comparisons.column_diagonal, 0.0)
         compared = LandmarkRows(comparisons.similarities, None, read, rows)
-        source = LandmarkItems(compared, fold_of, check_random_state(seed))
-    return fit_stack(source, Y, weight, classify, block_of)
+        source = LandmarkItems(compared, training.fold_of, check_random_state(seed))
+    return fit_stack(source, training.Y, training.weight, classify, training.block_of)

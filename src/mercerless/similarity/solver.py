@@ -37,26 +37,36 @@ def sparse_machine(K: NDArray, signs: NDArray, C: NDArray | float) -> SparseMach
     n, p = K.shape
     C = np.broadcast_to(np.asarray(C, dtype=float), (n,))
     largest = np.abs(K).max()
-    if largest == 0.0 or np.all(signs == signs[0]):
+    has_one_class = np.all(signs == signs[0])
+    if largest == 0.0 or has_one_class:
         intercept = 1.0 if C @ signs >= 0.0 else -1.0
-        objective = float(C @ np.maximum(0.0, 1.0 - signs * intercept))
-        return SparseMachine(np.zeros(p), intercept, objective, 0.0)
+        hinge = np.maximum(0.0, 1.0 - signs * intercept)
+        return SparseMachine(np.zeros(p), intercept, float(C @ hinge), 0.0)
+
+    # the unknowns: positive and negative parts of the coefficients, the intercept, and the margin violations
     signed = K * (signs / largest)[:, None]
+    constraints = np.hstack([signed, -signed, signs[:, None], np.eye(n)])
     prices = C * largest
     unit = max(1.0, float(prices.max()))
-    constraints = np.hstack([signed, -signed, signs[:, None], np.eye(n)])
     costs = np.concatenate([np.ones(2 * p), [0.0], prices]) / unit
-    bounds = [(0.0, None)] * (2 * p) + [(None, None)] + [(0.0, None)] * n
+    nonnegative = (0.0, None)
+    free = (None, None)
+    bounds = [nonnegative] * (2 * p) + [free] + [nonnegative] * n
     result = linprog(costs, A_ub=-constraints, b_ub=-np.ones(n), bounds=bounds, method="highs-ds")
     if result.x is None:
         return SparseMachine(np.zeros(p), 0.0, float(C.sum()), np.inf)
-    coef = result.x[:p] - result.x[p : 2 * p]
+    positive = result.x[:p]
+    negative = result.x[p : 2 * p]
+    coef = positive - negative
     intercept = float(result.x[2 * p])
-    # values of the scaled problem: |a| + sum prices * hinge
-    primal = np.abs(coef).sum() + prices @ np.maximum(0.0, 1.0 - signed @ coef - signs * intercept)
+
+    # the certificate, of the scaled problem
+    hinge = np.maximum(0.0, 1.0 - signed @ coef - signs * intercept)
+    primal = np.abs(coef).sum() + prices @ hinge
     dual = np.clip(-result.ineqlin.marginals * unit, 0.0, prices)
     dual /= max(1.0, float(np.abs(signed.T @ dual).max()))
-    gap = max(primal - dual.sum(), abs(signs @ dual)) / max(primal, np.finfo(float).tiny)
+    violation = abs(signs @ dual)
+    gap = max(primal - dual.sum(), violation) / max(primal, np.finfo(float).tiny)
     return SparseMachine(coef / largest, intercept, float(primal / largest), float(gap))
 
 
@@ -75,13 +85,16 @@ def spectral_path(
     root, column_mean, centered = _center(K, weight)
     # eigh reads one triangle only, so the last bits of asymmetry do not matter
     values, vectors = eigh(centered, driver="evd", overwrite_a=True, check_finite=False)
-    kept = np.abs(values) > 1e-8 * np.abs(values).max()
+    sizes = np.abs(values)
+    kept = sizes > 1e-8 * sizes.max()
     values = values[kept]
     vectors = vectors[:, kept]
     mean = (root**2 * Y).mean(axis=0)
     target = vectors.T @ (root * (Y - mean))
-    coef = root[:, :, None] * np.tensordot(vectors, _filtered(values, target, settings), 1)
-    return coef, mean - np.tensordot(column_mean, coef, 1)
+    spectral = _filtered(values, target, settings)
+    coef = root[:, :, None] * np.tensordot(vectors, spectral, 1)
+    intercept = mean - np.tensordot(column_mean, coef, 1)
+    return coef, intercept
 
 
 def _filtered(values: NDArray, target: NDArray, settings: Sequence[tuple]) -> NDArray:
@@ -91,7 +104,8 @@ def _filtered(values: NDArray, target: NDArray, settings: Sequence[tuple]) -> ND
         transformed = repaired_values(values, name)
         largest = transformed.max(initial=0.0)
         # s is never zero, and t = 0 gives 0 unless nothing is kept at all
-        filters[:, column] = transformed / values / (transformed + penalty * (largest or 1.0))
+        ridge = penalty * (largest or 1.0)
+        filters[:, column] = transformed / values / (transformed + ridge)
     return filters[:, :, None] * target[:, None, :]
 
 
@@ -102,7 +116,8 @@ def logistic_similarities(
     root, column_mean, centered = _center(K, weight)
     slopes, biases = logistic_path(centered, root, Y, steps)
     coef = root[:, :, None] * slopes
-    return coef, biases - np.tensordot(column_mean, coef, 1)
+    intercept = biases - np.tensordot(column_mean, coef, 1)
+    return coef, intercept
 
 
 def logistic_path(
@@ -121,17 +136,20 @@ def logistic_path(
     penalties to the end. No step depends on the scale of A or on the order of its rows.
     """
     onehot = (Y > 0.0).astype(float)
-    curvature = (
-        np.append(np.full(A.shape[1], np.linalg.norm(A @ A.T) or 1.0), (root**2).sum()) / 2.0
-    )
+    n_features = A.shape[1]
+    of_slopes = np.linalg.norm(A @ A.T) or 1.0
+    of_biases = (root**2).sum()
+    curvature = np.append(np.full(n_features, of_slopes), of_biases) / 2.0
     design = np.column_stack([A / root, np.ones(len(Y))])
     back = design.T * (root.T**2 / curvature[:, None])
-    old = theta = np.zeros((design.shape[1], Y.shape[1]))
+    theta = np.zeros((n_features + 1, Y.shape[1]))
+    old = theta
     points = []
     for step in range(int(max(steps))):
-        ahead = theta + step / (step + 3.0) * (theta - old)
-        proba = design @ ahead
-        np.exp(proba - proba.max(axis=1, keepdims=True), out=proba)
+        momentum = step / (step + 3.0)
+        ahead = theta + momentum * (theta - old)
+        logits = design @ ahead
+        proba = np.exp(logits - logits.max(axis=1, keepdims=True))
         proba /= proba.sum(axis=1, keepdims=True)
         old = theta
         theta = ahead - back @ (proba - onehot)
@@ -159,25 +177,37 @@ def landmark_path(
         return np.empty((0, len(settings), cross.shape[1]))
     sizes, axes = eigh(gram, driver="evd", check_finite=False)
     kept = sizes > 1e-14 * sizes.max()
-    R = np.sqrt(sizes[kept])[:, None] * axes[:, kept].T
-    spectrum, vectors = eigh((R / values) @ R.T, driver="evd", check_finite=False)
-    kept_too = np.abs(spectrum) > 1e-8 * np.abs(spectrum).max(initial=0.0)
+    lengths = np.sqrt(sizes[kept])[:, None]
+    to_axes = axes[:, kept].T
+    R = lengths * to_axes
+    divided = R / values
+    spectrum, vectors = eigh(divided @ R.T, driver="evd", check_finite=False)
+    amounts = np.abs(spectrum)
+    kept_too = amounts > 1e-8 * amounts.max(initial=0.0)
     spectrum = spectrum[kept_too]
     vectors = vectors[:, kept_too]
-    target = vectors.T @ ((axes[:, kept].T @ cross) / np.sqrt(sizes[kept])[:, None])
-    return np.tensordot((R / values).T @ vectors, _filtered(spectrum, target, settings), 1)
+    target = vectors.T @ ((to_axes @ cross) / lengths)
+    return np.tensordot(divided.T @ vectors, _filtered(spectrum, target, settings), 1)
 
 
 def _center(K: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray, NDArray]:
     """Roots of the weights (of mean 1), weighted column means, and the centered matrix times both roots."""
-    weight = np.ones(len(K)) if weight is None else weight / weight.mean()
+    weight = _mean_one(weight, len(K))
     root = np.sqrt(weight)[:, None]
     column_mean = weight @ K / len(K)
+    total_mean = weight @ column_mean / len(K)
     centered = K - column_mean
-    centered -= (column_mean - weight @ column_mean / len(K))[:, None]
+    centered -= (column_mean - total_mean)[:, None]
     centered *= root
     centered *= root.T
     return root, column_mean, centered
+
+
+def _mean_one(weight: NDArray | None, n: int) -> NDArray:
+    """Weights of mean one; ones if there are none."""
+    if weight is None:
+        return np.ones(n)
+    return weight / weight.mean()
 
 
 def feature_path(
@@ -198,14 +228,18 @@ def feature_path(
     it is `logistic_path` on the same features, and the penalties are its numbers of steps.
     """
     n = len(F)
-    weight = np.ones(n) if weight is None else weight / weight.mean()
+    weight = _mean_one(weight, n)
     root = np.sqrt(weight)[:, None]
     column_mean = weight @ F / n
     features = (F - column_mean) * root * root.T
-    spread = np.sqrt(np.einsum("ij,ij->j", features, features) / (n * weight))
+    squares = np.einsum("ij,ij->j", features, features)
+    spread = np.sqrt(squares / (n * weight))
     # what is left of a constant column after centering is rounding
-    constant = spread <= 1e-13 * np.abs(column_mean)
-    inverse = np.where(constant, 0.0, 1.0 / np.where(constant | (not standardize), 1.0, spread))
+    is_constant = spread <= 1e-13 * np.abs(column_mean)
+    divisor = np.ones(len(spread))
+    if standardize:
+        divisor = np.where(is_constant, 1.0, spread)
+    inverse = np.where(is_constant, 0.0, 1.0 / divisor)
     features *= inverse
     mean = weight @ Y / n
     if logistic:
@@ -215,7 +249,8 @@ def feature_path(
         slopes = np.tensordot(features.T, dual, 1)
         level = mean
     coef = (inverse[:, None] * root)[:, :, None] * slopes
-    return coef, level - np.tensordot(column_mean, coef, 1)
+    intercept = level - np.tensordot(column_mean, coef, 1)
+    return coef, intercept
 
 
 def kernel_path(
@@ -228,8 +263,10 @@ def kernel_path(
     """
     root, column_mean, centered = _center(K, weight)
     mean = (root**2 * Y).mean(axis=0)
-    coef = root[:, :, None] * ridge_path(centered, root * (Y - mean), penalties)
-    return coef, mean - np.tensordot(column_mean, coef, 1)
+    dual = ridge_path(centered, root * (Y - mean), penalties)
+    coef = root[:, :, None] * dual
+    intercept = mean - np.tensordot(column_mean, coef, 1)
+    return coef, intercept
 
 
 def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArray:
@@ -241,9 +278,8 @@ def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArr
         return solutions
     for position, penalty in enumerate(penalties):
         np.fill_diagonal(A, diagonal + penalty * norm)
-        solutions[:, position] = cho_solve(
-            cho_factor(A, check_finite=False), target, check_finite=False
-        )
+        factor = cho_factor(A, check_finite=False)
+        solutions[:, position] = cho_solve(factor, target, check_finite=False)
     return solutions
 
 
@@ -256,8 +292,10 @@ def squared_distances(K: NDArray, row_diagonal: NDArray, column_diagonal: NDArra
     squares = K * -2.0
     squares += row_diagonal[:, None]
     squares += column_diagonal
-    largest = max(np.abs(diagonal).max(initial=0.0) for diagonal in (row_diagonal, column_diagonal))
-    squares[squares <= 8.0 * np.finfo(float).eps * largest] = 0.0
+    largest_row = np.abs(row_diagonal).max(initial=0.0)
+    largest_column = np.abs(column_diagonal).max(initial=0.0)
+    rounding = 8.0 * np.finfo(float).eps * max(largest_row, largest_column)
+    squares[squares <= rounding] = 0.0
     return squares
 
 
@@ -270,11 +308,13 @@ def neighbor_means(
     rounding, share what is left of the k votes; a thousandth of the nearest items' mean breaks tied votes.
     """
     n = distances.shape[1]
-    weight = np.ones(n) if weight is None else weight
+    if weight is None:
+        weight = np.ones(n)
     weighted = np.column_stack([weight[:, None] * Y, weight])
     sizes = {count: min(count, n) for count in [1, *counts]}
+    ranks = sorted({size - 1 for size in sizes.values()})
+    ranked = np.partition(distances, ranks, axis=1)
     tol = 1e-10 * np.abs(distances).max(axis=1, keepdims=True)
-    ranked = np.partition(distances, sorted({size - 1 for size in sizes.values()}), axis=1)
     means: dict[int, NDArray] = {}
     for count, size in sizes.items():
         last = ranked[:, size - 1 : size]
@@ -294,14 +334,18 @@ def nearest_of_classes(
     A logarithm belongs to the nearest items together, and is split evenly.
     """
     shares = np.zeros(distances.shape)
-    for members in (np.flatnonzero(column > 0.0) for column in onehot.T):
+    for column in onehot.T:
+        members = np.flatnonzero(column > 0.0)
         size = min(count, len(members))
-        if size:
-            nearest = members[np.argpartition(distances[:, members], size - 1, axis=1)[:, :size]]
-            values = np.take_along_axis(distances, nearest, axis=1) / size
-            if log:
-                values[:] = np.log(np.maximum(values.sum(axis=1, keepdims=True), 1e-3)) / size
-            np.put_along_axis(shares, nearest, values, axis=1)
+        if size == 0:
+            continue
+        order = np.argpartition(distances[:, members], size - 1, axis=1)
+        nearest = members[order[:, :size]]
+        values = np.take_along_axis(distances, nearest, axis=1) / size
+        if log:
+            mean = values.sum(axis=1, keepdims=True)
+            values[:] = np.log(np.maximum(mean, 1e-3)) / size
+        np.put_along_axis(shares, nearest, values, axis=1)
     return shares
 
 
@@ -314,7 +358,6 @@ def class_distances(distances: NDArray, onehot: NDArray, count: int) -> NDArray:
     for label, members in enumerate(onehot.T > 0.0):
         size = min(count, int(members.sum()))
         if size:
-            means[:, label] = np.partition(distances[:, members], size - 1, axis=1)[:, :size].mean(
-                axis=1
-            )
+            ranked = np.partition(distances[:, members], size - 1, axis=1)
+            means[:, label] = ranked[:, :size].mean(axis=1)
     return means

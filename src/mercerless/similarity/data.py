@@ -1,0 +1,104 @@
+"""What a stack learns from: the task as it was given, and the items that carry weight with their folds."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.core.estimator import used_rows, used_weights
+from mercerless.core.folds import OutOfFold, Split, blind_folds, fold_numbers
+
+
+class SimilarityTask(NamedTuple):
+    """What is to be learned about the items: given at the door, for all items."""
+
+    y: NDArray
+    weight: NDArray  # one per item, not all 0
+    groups: NDArray | None  # numbers of the groups that are held out together
+    # targets of the learners and attributes that describe them, from y and the weights
+    encode: Callable[[NDArray, NDArray], tuple[NDArray, dict[str, Any]]]
+    block_of: NDArray | None = None  # as `Training.block_of`, if it is shared by several models
+
+    @property
+    def used(self) -> NDArray:
+        """Positions of the items that carry weight."""
+        return used_rows(self.weight, len(self.y))
+
+    def groups_of(self, rows: NDArray) -> NDArray | None:
+        """The groups of some items, if there are groups."""
+        if self.groups is None:
+            return None
+        return self.groups[rows]
+
+
+class Training(NamedTuple):
+    """What a stack learns from: the items that carry weight, their targets, weights and folds."""
+
+    used: NDArray  # their positions
+    given: NDArray  # their targets as given
+    Y: NDArray  # (n, q), the targets of the learners
+    weight: NDArray
+    fold_of: NDArray
+    block_of: NDArray  # folds that know nothing of the classes, for `similarity.stack.cross_fit`
+    encoding: dict[str, Any]  # attributes that tell what Y means
+    groups: NDArray | None  # numbers of the groups that are held out together
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are; one for numbers."""
+        return len(self.encoding.get("classes_", [0]))
+
+    def splits_of_all(self, n: int) -> list[Split]:
+        """The folds as splits of all n items; those without weight are in no part."""
+        fold_of = np.full(n, -1)
+        fold_of[self.used] = self.fold_of
+        return [
+            (np.flatnonzero((fold_of >= 0) & (fold_of != k)), np.flatnonzero(fold_of == k))
+            for k in np.unique(self.fold_of)
+        ]
+
+    def out_of_fold(self, judged: NDArray, prediction: NDArray) -> OutOfFold:
+        """Predictions for some of these items, by models that have not seen them."""
+        groups = None
+        if self.groups is not None:
+            groups = self.groups[judged]
+        return OutOfFold(self.used[judged], prediction, self.given[judged], groups)
+
+
+def make_training(
+    task: SimilarityTask,
+    items: Any,
+    cv: Any,
+    *,
+    classify: bool,
+    precomputed: bool,
+    random_state: Any,
+) -> Training:
+    """Targets, weights and folds of the items that carry weight; `items` are all items, or these alone."""
+    used = task.used
+    fold_of = fold_numbers(
+        cv,
+        items,
+        task.y,
+        classify=classify,
+        groups=task.groups,
+        precomputed=precomputed,
+        used=used,
+        random_state=random_state,
+    )
+    block_of = task.block_of
+    if block_of is None:
+        block_of = blind_folds(
+            cv,
+            fold_of,
+            items,
+            classify=classify,
+            groups=task.groups,
+            precomputed=precomputed,
+            used=used,
+        )
+    weight = used_weights(task.weight, used)
+    Y, encoding = task.encode(task.y[used], weight)
+    groups = task.groups_of(used)
+    return Training(used, task.y[used], Y, weight, fold_of, block_of, encoding, groups)
