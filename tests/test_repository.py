@@ -47,6 +47,7 @@ FLOORS = {
     "model": 0,
     "support": 0,
     "optimizers": 0,
+    "theory": 1,
     "data": 1,
     "selection": 1,
     "machine": 1,

@@ -12,6 +12,8 @@ Krein spaces", Machine Learning, 2021; D. Oglic and T. Gaertner, "Learning in re
 2018.
 Hyper: F. Liu, L. Shi, X. Huang, J. Yang and J. Suykens, "Generalization properties of hyper-RKHS and its applications",
 Journal of Machine Learning Research 22, 2021.
+DANK: F. Liu, X. Huang, C. Gong, J. Yang and L. Li, "Learning data-adaptive non-parametric kernels", Journal of Machine
+Learning Research 21, 2020.
 LAB: F. He, M. He, L. Shi, X. Huang and J. Suykens, "Learning analysis of kernel ridgeless regression with asymmetric
 kernel learning", 2024.
 """
@@ -26,15 +28,45 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import linregress
 
 from mercerless.core.validation import check_number, check_random_state, check_symmetric
+from mercerless.dank.theory import (
+    ConstrainedDank,
+    NesterovSolution,
+    PartsBound,
+    Screening,
+    dank_adaptation,
+    dank_change_bound,
+    dank_constrained,
+    dank_eigenvalue_bound,
+    dank_gradient,
+    dank_lipschitz,
+    dank_nesterov,
+    dank_objective,
+    dank_parts_bound,
+    dank_screening,
+)
 from mercerless.krein.solver import minimize_on_sphere
 from mercerless.spectra import decompose
 
 __all__ = [
+    "ConstrainedDank",
     "EigenvalueGrowth",
     "HypothesisBound",
     "HypothesisError",
     "LabRate",
+    "NesterovSolution",
+    "PartsBound",
+    "Screening",
     "best_decay",
+    "dank_adaptation",
+    "dank_change_bound",
+    "dank_constrained",
+    "dank_eigenvalue_bound",
+    "dank_gradient",
+    "dank_lipschitz",
+    "dank_nesterov",
+    "dank_objective",
+    "dank_parts_bound",
+    "dank_screening",
     "eigenvalue_growth",
     "hyper_ridge_exponent",
     "hyper_svr_exponent",

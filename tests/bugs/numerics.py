@@ -298,6 +298,61 @@ BUGS = [
         "n_others = len(part.rows)",
         f"{DANK} -k adaptation",
     ),
+    # the DANK paper's elements
+    Bug(
+        "dank-theory-shrinkage",
+        "shrunk = np.maximum(values - rank_penalty / 2, 0.0)",
+        "shrunk = np.maximum(values - rank_penalty, 0.0)",
+        "test_dank_theory.py -k 'better_than or central'",
+    ),
+    Bug(
+        "dank-theory-objective",
+        "penalty = centering_penalty * (distance + rank_penalty * nuclear_norm)",
+        "penalty = centering_penalty * distance + rank_penalty * nuclear_norm",
+        "test_dank_theory.py -k equation_4",
+    ),
+    Bug(
+        "dank-theory-lemma-1",
+        "square = C**2 if sharp else n * C**2",
+        "square = C if sharp else n * C",
+        "test_dank_theory.py -k by_hand",
+    ),
+    Bug(
+        "dank-theory-lipschitz",
+        "return largest + 3.0 * kappa**2 * square",
+        "return 0.02 * largest",
+        "test_dank_theory.py -k random_pairs",
+    ),
+    Bug(
+        "dank-theory-parts",
+        "return PartsBound(between, printed, largest * C**2 * between)",
+        "return PartsBound(between, printed, printed)",
+        "test_dank_theory.py -k theorem_6",
+    ),
+    Bug(
+        "dank-theory-threshold",
+        "threshold = -(2.0 * largest - smallest) * C * (within + sizes.max())",
+        "threshold = -largest * C * (within + sizes.max())",
+        "test_dank_theory.py -k screening",
+    ),
+    Bug(
+        "dank-theory-line-7",
+        "sign = -1.0 if as_printed else 1.0",
+        "sign = 1.0",
+        "test_dank_theory.py -k algorithm_1",
+    ),
+    Bug(
+        "dank-theory-plane",
+        "normal = self.signs * np.tile(self.y, 2)",
+        "normal = self.signs",
+        "test_dank_theory.py -k algorithm_2",
+    ),
+    Bug(
+        "dank-theory-radius",
+        "return float(np.log(distance / radius))",
+        "return float(np.log(distance**2 / radius))",
+        "test_dank_theory.py -k 'general_solver or rank'",
+    ),
     # spectra, low rank
     Bug(
         "spectra-flip-as-clip",
