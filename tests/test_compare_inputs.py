@@ -1,8 +1,10 @@
 """Finding out what the data is, and one clear sentence for everything that it cannot be."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from mercerless.cli import main
 from mercerless.comparison.problem import guess_kind, guess_task, make_problem
 from mercerless.comparison.reading import read_problem
 
@@ -280,3 +282,64 @@ def test_the_few_items_of_rare_classes_are_left_out_with_a_word():
     problem = make_problem(D, ["rare", *Y[1:]])
     assert problem.X.shape == (39, 39) and guessed(problem)["left out"] == "1 items of rare"
     np.testing.assert_array_equal(problem.X, D[1:, 1:])
+
+
+def survey(folder, name="survey.csv"):
+    """A table whose gaps are "unknown" among words, "-999" among numbers, and "refused" among labels."""
+    rng = np.random.default_rng(0)
+    n = 60
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n).astype(str),
+            "height": rng.normal(170.0, 10.0, n).round(1).astype(str),
+            "home": rng.choice(["town", "village"], n),
+            "label": rng.choice(["yes", "no"], n),
+        }
+    )
+    frame.loc[:4, "age"] = "-999"
+    frame.loc[3:8, "height"] = "unknown"
+    frame.loc[6:9, "home"] = "unknown"
+    frame.loc[50:55, "label"] = "unknown"
+    frame.to_csv(folder / name, index=False)
+    return frame
+
+
+def test_words_that_the_user_calls_missing_are_gaps(tmp_path):
+    survey(tmp_path)
+    path = tmp_path / "survey.csv"
+    plain = read_problem(path, labels="label")
+    assert "unknown" in set(plain.y) and plain.X["age"].min() == -999
+    problem = read_problem(path, labels="label", missing=["unknown", "-999.0"])
+    assert set(problem.y) == {"yes", "no"} and len(problem.y) == 54
+    assert problem.roles == {"age": "number", "height": "number", "home": "category"}
+    gaps = problem.X.isna().sum()
+    assert dict(gaps) == {"age": 5, "height": 6, "home": 4} and problem.X["age"].min() >= 18
+    notes = [guess.value for guess in problem.guesses if guess.what == "missing values"]
+    assert "16 cells are 'unknown'" in notes and "5 cells are '-999.0'" in notes
+    assert "missing=['unknown', '-999.0']" in problem.loading
+    with pytest.raises(ValueError, match="has no cell 'unknwon', which --missing names; check its"):
+        read_problem(path, labels="label", missing=["unknwon"])
+
+
+def test_words_that_mean_gaps_need_a_table(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.ones((40, 3)), y=np.arange(40) % 2)
+    with pytest.raises(ValueError, match="--missing is for tables"):
+        read_problem(tmp_path / "a.npz", missing=["?"])
+
+
+@pytest.mark.slow
+def test_a_model_keeps_the_words_that_mean_gaps(tmp_path, monkeypatch):
+    """Otherwise -999 would be an age."""
+    monkeypatch.chdir(tmp_path)
+    frame = survey(tmp_path)
+    words = (
+        "fit survey.csv --labels label --learner linear --missing unknown --missing -999".split()
+    )
+    assert main(words) == 0
+    new = frame.drop(columns="label").iloc[[0, 5, 20]]
+    new.to_csv("said.csv", index=False)
+    new.replace({"-999": "", "unknown": ""}).to_csv("empty.csv", index=False)
+    assert main(["predict", "model.skops", "said.csv", "--probabilities"]) == 0
+    said = (tmp_path / "predictions.csv").read_text()
+    assert main(["predict", "model.skops", "empty.csv", "--probabilities"]) == 0
+    assert said == (tmp_path / "predictions.csv").read_text()

@@ -8,9 +8,9 @@ from sklearn.pipeline import Pipeline
 from mercerless import SimilarityClassifier, SimilarityRegressor, TableClassifier, TableRegressor
 from mercerless.comparison import learners
 from mercerless.comparison.code import code_for
-from mercerless.comparison.learners import Terms, matrix_for, select_learners
+from mercerless.comparison.learners import Terms, matrix_for, rows_of_test_set, select_learners
 from mercerless.comparison.options import Options
-from mercerless.comparison.problem import make_problem
+from mercerless.comparison.problem import make_problem, select
 from mercerless.comparison.records import Task
 from mercerless.comparison.result import compare_problem
 from mercerless.comparison.scoring import make_split, run_task
@@ -139,3 +139,47 @@ def test_the_directed_stack_is_run_with_both_directions(task):
     np.testing.assert_array_equal(matrix_for(problem, "both"), K)
     public = learner.build(terms)
     assert type(public) is stack and "reverse" in code_for(problem, learner, public)
+
+
+def test_a_test_set_may_have_both_directions():
+    K, y = directed_matrix()
+    train, test = np.arange(0, N - 30), np.arange(N - 30, N)
+    out, back = K[np.ix_(test, train)], K[np.ix_(train, test)].T
+    split = np.zeros(N, dtype=bool)
+    split[test] = True
+    cut = make_problem(K, y, kind="similarity", test=split)
+    given = make_problem(
+        K[np.ix_(train, train)], y[train], kind="similarity",
+        X_test=np.hstack([out, back]), y_test=y[test],
+    )  # fmt: skip
+    forward = make_problem(
+        K[np.ix_(train, train)], y[train], kind="similarity", X_test=out, y_test=y[test]
+    )
+    assert forward.reverse_test is None and forward.digest() != given.digest()
+    for problem in (cut, given):
+        np.testing.assert_array_equal(problem.X_test, out)
+        np.testing.assert_array_equal(problem.reverse_test, back)
+        np.testing.assert_array_equal(rows_of_test_set(problem, "both"), np.hstack([out, back]))
+        np.testing.assert_array_equal(rows_of_test_set(problem, "directed"), out)
+        np.testing.assert_allclose(rows_of_test_set(problem, "symmetric"), (out + back) / 2)
+        np.testing.assert_array_equal(select(problem, train[5:]).reverse_test, back[:, 5:])
+    np.testing.assert_array_equal(rows_of_test_set(forward, "symmetric"), out)
+    record = run_task(
+        Terms(given, "accuracy"), select_learners(given, ("directed",))[0][0],
+        Task("directed", 0, -1, 1.0),
+    )  # fmt: skip
+    model = SimilarityClassifier("precomputed", kind="similarity", direction="both", random_state=0)
+    model.fit(K[np.ix_(train, train)], y[train])
+    np.testing.assert_array_equal(model.predict(out, reverse=back), record.predicted)
+
+
+def test_both_directions_of_a_test_set_skip_unlabeled_items():
+    K, y = directed_matrix()
+    labels = y.astype(float)
+    labels[4] = np.nan
+    kept = np.delete(np.arange(N), 4)
+    problem = make_problem(
+        K, labels, kind="similarity", X_test=np.hstack([K, K.T]), y_test=y.astype(float)
+    )
+    np.testing.assert_array_equal(problem.X_test, K[:, kept])
+    np.testing.assert_array_equal(problem.reverse_test, K.T[:, kept])

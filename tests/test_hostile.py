@@ -181,7 +181,7 @@ def test_mutated_models(tmp_path, capsys):
     description = {
         "format": 2, "learner": "krein-ridge", "takes": "symmetric", "kind": "similarity", "task": "regression",
         "largest": 1.0, "smallest": 0.0, "n_columns": 12, "prepared": False, "roles": None, "ids": None, "items": None,
-        "similarity": None,
+        "similarity": None, "missing": [], "matrices": [],
     }  # fmt: skip
     model = KreinRidge("precomputed").fit(X @ X.T, X[:, 0])
     persistence.save(
@@ -218,7 +218,7 @@ def test_forged_descriptions(tmp_path, capsys):
         | st.dictionaries(st.text(max_size=3), plain, max_size=3)
     )
     typed = {
-        "learner": st.text(), "takes": st.sampled_from(["symmetric", "distances", "given", "directed", "", "x"]),
+        "learner": st.text(), "takes": st.sampled_from(["symmetric", "distances", "given", "several", "", "x"]),
         "kind": st.sampled_from(["similarity", "distance", "dissimilarity", "table", "strings", "", "x"]),
         "largest": st.floats(), "smallest": st.floats(), "prepared": st.booleans(),
         "n_columns": st.sampled_from([12, 12, 1, 2, 0, -1, 10**15]),
@@ -226,10 +226,12 @@ def test_forged_descriptions(tmp_path, capsys):
         "ids": st.none() | st.lists(st.text(max_size=2), max_size=12, min_size=12),
         "items": st.none() | st.lists(st.text(max_size=2), max_size=12, min_size=12),
         "similarity": st.none() | st.sampled_from(["levenshtein", "", "x", "x:y", "math:hypot"]),
+        "missing": st.lists(st.text(max_size=2)), "matrices": st.lists(st.sampled_from(["matrix", "x"])),
     }  # fmt: skip
     start = {
         "learner": "ridge", "takes": "symmetric", "kind": "similarity", "largest": 1.0, "smallest": 0.0,
         "n_columns": 12, "prepared": False, "roles": None, "ids": None, "items": None, "similarity": None,
+        "missing": [], "matrices": [],
     }  # fmt: skip
     model = KreinRidge("precomputed").fit(X @ X.T, X[:, 0])
     np.save(tmp_path / "new.npy", (X @ X.T)[:3])

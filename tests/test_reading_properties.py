@@ -328,7 +328,7 @@ def test_every_option_about_the_data_arrives(monkeypatch, capsys):
 
     monkeypatch.setattr(_common, "read_problem", listen)
     words = "t.csv --labels L --kind table --task regression --groups G --array A --drop p --drop q"
-    words += " --similarity indel --no-split --format table --sheet 2"
+    words += " --similarity indel --no-split --format table --sheet 2 --missing NN --missing=-9"
     _common.read(parse(*words.split()))
     assert given == {
         "path": "t.csv",
@@ -342,6 +342,7 @@ def test_every_option_about_the_data_arrives(monkeypatch, capsys):
         "use_split": False,
         "format": "table",
         "sheet": "2",
+        "missing": ["NN", "-9"],
     }
     _common.read(parse("t.csv"))
     assert given["use_split"] is True and given["drop"] == [] and given["kind"] is None

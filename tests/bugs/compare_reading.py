@@ -60,8 +60,8 @@ BUGS = [
     ),
     Bug(
         "read-digest-without-groups",
-        "for given in (self.X, self.y, self.groups, self.X_test, self.y_test):",
-        "for given in (self.X, self.y, self.X_test, self.y_test):",
+        "for given in (self.X, self.y, self.groups, *of_test, *others):",
+        "for given in (self.X, self.y, *of_test, *others):",
         f"{PROPERTIES} -k digest",
     ),
     Bug(

@@ -95,8 +95,8 @@ BUGS = [
     ),
     Bug(
         "race-part-columns",
-        "return train, X[np.ix_(train, train)], rows[:, train], problem.y_test",
-        "return train, X[np.ix_(train, train)], rows[:, : len(train)], problem.y_test",
+        "block(rows, tested, columns), problem.y_test",
+        "block(rows, tested, np.arange(len(columns))), problem.y_test",
         RACE + "own_columns",
     ),
     Bug(

@@ -34,7 +34,9 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
     )
     names = "levenshtein, jaro_winkler, indel, hamming, ... or module:function"
     data.add_argument("--similarity", metavar="NAME", help=f"how strings are compared: {names}")
-    data.add_argument("--array", metavar="NAME", help="the array of an .npz file (guessed)")
+    data.add_argument(
+        "--array", metavar="NAME", help="the array of an .npz file (guessed), or several: A,B"
+    )
     add_file_arguments(data)
     data.add_argument(
         "--drop",
@@ -42,6 +44,13 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
         action="append",
         default=[],
         help="leave out a column; repeatable",
+    )
+    data.add_argument(
+        "--missing",
+        metavar="WORD",
+        action="append",
+        default=[],
+        help="a word or number that means a missing value in this table, such as unknown or -999; repeatable",
     )
     data.add_argument(
         "--no-split", action="store_true", help="do not use a train/test split found in DATA"

@@ -41,6 +41,7 @@ def read(args: argparse.Namespace) -> Problem:
             similarity=args.similarity,
             format=args.format,
             sheet=args.sheet,
+            missing=args.missing,
         )
     print(describe(problem))
     for guess in problem.guesses:

@@ -121,6 +121,8 @@ def _data_words(args: argparse.Namespace) -> list[str]:
             words += [f"--{option}", value]
     for column in args.drop:
         words += ["--drop", column]
+    for word in args.missing:
+        words.append(f"--missing={word}")  # it may begin with a minus
     if args.no_split:
         words.append("--no-split")
     return words

@@ -122,4 +122,6 @@ def describe(problem: Problem, learner: Learner) -> dict[str, Any]:
         "ids": problem.ids,  # tuples become lists in JSON
         "items": problem.items,
         "similarity": similarity,
+        "missing": problem.missing,
+        "matrices": list(problem.matrices) if problem.others else [],
     }

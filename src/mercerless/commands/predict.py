@@ -236,11 +236,14 @@ def is_sound(description: dict[str, Any]) -> bool:
         "ids": list | None,
         "items": list | None,
         "roles": dict | None,
+        "missing": list,
+        "matrices": list,
     }
     if not all(isinstance(description[key], kind) for key, kind in fields.items()):
         return False
     roles, ids, items = (description[key] for key in ("roles", "ids", "items"))
     texts = [*(roles or {}).values(), *(ids or ()), *(items or ())]
+    texts += [*description["missing"], *description["matrices"]]
     columns = items if items is not None or description["kind"] == "table" else ids
     return (
         all(isinstance(text, str) for text in texts)
@@ -275,12 +278,15 @@ def read_rows(path: str, choice: FileChoice, description: dict) -> tuple[Any, Se
             raise ValueError(
                 f"{what} holds sequences, but the model was fitted on a {description['kind']}."
             )
+        if isinstance(content, dict) and description["takes"] == "several":
+            return several_rows(content, what, description), None
         if isinstance(content, dict):
             rows = arrays.as_real(content[arrays.find_matrix(content, path, choice.array)], what)
             ids = None
         elif isinstance(content, Pairs):
             rows, ids = pair_rows(content, description)
         else:
+            content = content.with_gaps(description["missing"])
             ids = content.ids
             if description["kind"] == "table" and description["roles"] is not None:
                 return table_rows(content, description), ids
@@ -303,6 +309,26 @@ def read_rows(path: str, choice: FileChoice, description: dict) -> tuple[Any, Se
             rows, description["kind"], description["smallest"], description["largest"]
         )
     return rows, ids
+
+
+def several_rows(
+    content: dict[str, NDArray], what: str, description: dict[str, Any]
+) -> dict[str, NDArray]:
+    """Return the rows of new items by each of several similarities."""
+    rows = {}
+    for name in description["matrices"]:
+        if name not in content:
+            raise ValueError(
+                f"{what} has no array {name!r}; the model takes {', '.join(description['matrices'])}, "
+                "a row per new item each."
+            )
+        rows[name] = check_real(arrays.as_real(content[name], f"{name!r} in {what}"), what)
+        if rows[name].shape[1] != description["n_columns"]:
+            raise ValueError(
+                f"{name!r} in {what} has {rows[name].shape[1]} columns; there must be "
+                f"{description['n_columns']}, one for each of the training items."
+            )
+    return rows
 
 
 def read_reverse(

@@ -211,7 +211,8 @@ def find_matrix(
         )
     raise ValueError(
         f"{str(path)!r} has several matrices: {', '.join(matrices)}; name the one to use, such as "
-        f"--array {matrices[0]}."
+        f"--array {matrices[0]}, or several of the same items, such as --array "
+        f"{matrices[0]},{matrices[1]}."
     )
 
 

@@ -29,6 +29,8 @@ def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> st
     is_mixed = problem.preprocessor is not None
     if is_mixed and "read_problem(" not in loading:
         preparation.append(f"X = coerce(X, {problem.roles})  # the columns in use, new items too")
+    if problem.others:
+        preparation.append(_choose_matrix(problem, learner, "read_problem(" in loading))
     if problem.asymmetry and learner.takes in ("symmetric", "distances"):
         preparation.append("X = symmetrize(X)  # new items: the mean of both directions")
     if problem.kind == "dissimilarity" and learner.takes == "distances":
@@ -45,6 +47,17 @@ def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> st
         rows += "; reverse=, as many rows, how the training items see them"
     fit = f"{assignment(estimator)}\nestimator.fit(X, y)\n# estimator.predict(X_new): {rows}"
     return f"{imports_for(body, estimator)}\n\n{body}\n\n{fit}\n"
+
+
+def _choose_matrix(problem: Problem, learner: Learner, is_read: bool) -> str:
+    """Return the line that takes one of several matrices, or all."""
+    matrices = "problem.matrices" if is_read else "X"
+    if learner.takes == "several":
+        return f"X = {matrices}  # new items: a dict of the same names"
+    name = learner.takes.removeprefix("matrix ")
+    if name not in problem.others:
+        name = problem.array
+    return f"X = {matrices}[{name!r}]"
 
 
 def assignment(estimator: BaseEstimator) -> str:

@@ -214,7 +214,7 @@ class Learner:
     kind: str = "matrix"  # or "table"
     task: str | None = None  # the only task it does
     # of a matrix; or "given", "distances"; or for a matrix whose directions differ "directed", as given, or "both":
-    # new items come with both directions
+    # new items come with both directions; of several matrices "matrix NAME", or "several": all by name
     takes: str = "symmetric"
     group: str = ""  # learners that share decompositions run in one task
     # 0 a guess, neighbors, a linear model; 1 a kernel machine; 2 what adapts or combines
@@ -247,6 +247,8 @@ class Learner:
         """Whether it is made for this kind of data and task at all."""
         if self.takes in ("directed", "both") and not problem.asymmetry:
             return False
+        if self.takes == "several" and not problem.others:
+            return False
         return problem.is_matrix == (self.kind == "matrix") and self.task in (None, problem.task)
 
 
@@ -258,10 +260,14 @@ def without_search(estimator: BaseEstimator) -> BaseEstimator:
 # ------------------------------------------------------------------------------------ the data a learner takes
 
 
-def matrix_for(problem: Problem, takes: str) -> NDArray:
+def matrix_for(problem: Problem, takes: str) -> Any:
     """Return the training matrix in the form a learner takes; tables are as they are."""
     if not problem.is_matrix:
         return problem.X
+    if takes == "several":
+        return problem.matrices
+    if takes.startswith("matrix "):
+        return problem.matrices[takes.removeprefix("matrix ")]
     X = (
         symmetrize(problem.X)
         if problem.asymmetry and takes in ("symmetric", "distances")
@@ -277,9 +283,35 @@ def rows_for(problem: Problem, takes: str, rows: NDArray) -> NDArray:
     return rows
 
 
-def rows_between(X: NDArray, takes: str, test: NDArray, train: NDArray) -> NDArray:
+def rows_of_test_set(problem: Problem, takes: str) -> Any:
+    """Return the rows of the given test set in the form a learner takes.
+
+    If both directions are known they stand side by side for a learner that takes both, and others take their mean.
+    """
+    others = {name: other.X_test for name, other in problem.others.items()}
+    if takes.startswith("matrix "):
+        return others[takes.removeprefix("matrix ")]
+    rows = problem.X_test
+    if problem.reverse_test is not None:
+        if takes == "both":
+            return np.hstack([rows, problem.reverse_test])
+        if takes in ("symmetric", "distances", "several"):
+            rows = (rows + problem.reverse_test) / 2
+    if takes == "several":
+        return {problem.array: rows, **others}
+    return rows_for(problem, takes, rows)
+
+
+def block(X: Any, rows: NDArray, columns: NDArray) -> Any:
+    """Return rows and columns of a matrix, or of each of several."""
+    if isinstance(X, dict):
+        return {name: block(matrix, rows, columns) for name, matrix in X.items()}
+    return X[np.ix_(rows, columns)]
+
+
+def rows_between(X: Any, takes: str, test: NDArray, train: NDArray) -> Any:
     """Return test rows of the training matrix in the form a learner takes; both directions stand side by side."""
-    rows = X[np.ix_(test, train)]
+    rows = block(X, test, train)
     if takes != "both":
         return rows
     return np.hstack([rows, X[np.ix_(train, test)].T])
@@ -439,6 +471,32 @@ def _stack(terms: Terms) -> BaseEstimator:
     return stack("precomputed", kind=kind, **terms.landmarks)
 
 
+def _several_stack(terms: Terms) -> BaseEstimator:
+    """The automatic stack of each of several matrices and of their sum."""
+    kinds = {terms.problem.array: terms.problem.kind}
+    kinds |= {name: other.kind for name, other in terms.problem.others.items()}
+    stack = terms.choose(SimilarityClassifier, SimilarityRegressor)
+    return stack("precomputed", kind=kinds, random_state=terms.random_state)
+
+
+def _stack_on(name: str, kind: str) -> Learner:
+    """The automatic stack of one of several matrices."""
+
+    def build(terms: Terms) -> BaseEstimator:
+        stack = terms.choose(SimilarityClassifier, SimilarityRegressor)
+        return stack("precomputed", kind=kind, **terms.landmarks)
+
+    return Learner(
+        f"stack-{name}",
+        f"Automatic stack on {name}",
+        "mercerless",
+        build,
+        takes=f"matrix {name}",
+        complexity=2,
+        seconds=2.0,
+    )
+
+
 def _directed_ridge(terms: Terms) -> BaseEstimator:
     kind = terms.problem.kind if terms.problem.small_is_like else "similarity"
     return terms.choose(AsymmetricRidgeClassifier, AsymmetricRidge)(
@@ -578,6 +636,15 @@ LEARNERS: tuple[Learner, ...] = (
         growth=2.5,
         seconds=10.0,
     ),
+    Learner(
+        "several",
+        "Automatic stack on all",
+        "mercerless",
+        _several_stack,
+        takes="several",
+        complexity=2,
+        seconds=6.0,
+    ),
     # of a table
     Learner("dummy", "Constant guess", "baseline", _dummy, "table", complexity=0, seconds=0.002),
     Learner(
@@ -693,6 +760,9 @@ def select_learners(
     ``requested`` is as in `compare`: None for all that apply.
     """
     possible = {learner.name: learner for learner in LEARNERS if learner.applies(problem)}
+    for name, other in problem.others.items():
+        learner = _stack_on(name, other.kind)
+        possible[learner.name] = learner
     if requested is None:
         return list(possible.values()), {}
     if isinstance(requested, Mapping):
@@ -898,6 +968,8 @@ class _BothWays:
     n_features_in_: int
 
     def _directions(self, X, reverse):
+        if isinstance(X, dict):  # of several matrices
+            return X, reverse
         n = self.n_features_in_
         if reverse is None and X.shape[1] == 2 * n:
             return X[:, :n], X[:, n:]

@@ -27,7 +27,7 @@ from sklearn.metrics import (
 from mercerless.comparison.drawing import NO_NUMBER, PlotFrame, minus, widened
 from mercerless.comparison.items import LIMITS as ITEM_LIMITS
 from mercerless.comparison.items import Predicted, item_names, percent
-from mercerless.comparison.learners import group_arguments, matrix_for, rows_between
+from mercerless.comparison.learners import block, group_arguments, matrix_for, rows_between
 from mercerless.comparison.page import Html, fill, fill_each, join
 from mercerless.comparison.problem import Problem, take
 from mercerless.comparison.scoring import inner_folds, keep_groups, make_split, take_part
@@ -114,7 +114,7 @@ def _fit_again(comparison: "Comparison", name: str, split: tuple[int, int]) -> R
     train = take_part(problem, train, record.task.part, comparison.random_state)
     X = matrix_for(problem, learner.takes)
     if problem.is_matrix:
-        X_train = X[np.ix_(train, train)]
+        X_train = block(X, train, train)
         X_test = rows_between(X, learner.takes, test, train)
     else:
         X_train = take(X, train)

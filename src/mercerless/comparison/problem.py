@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -45,12 +45,22 @@ class Guess(NamedTuple):
     option: str
 
 
+class Matrix(NamedTuple):
+    """A further symmetric matrix of the same items."""
+
+    kind: str
+    X: NDArray
+    X_test: NDArray | None = None
+
+
 @dataclass(frozen=True)
 class Problem:
     """Items with labels, ready to be compared on.
 
     ``X`` is a table (numbers, or a DataFrame that `preprocessor` makes numbers), or the square matrix of similarities
-    or distances of items, named `ids`. Rows of a given test set are in `X_test`, against the training items.
+    or distances of items, named `ids`. Rows of a given test set are in `X_test`, against the training items, and those
+    of the other direction in `reverse_test` if it is known. If there are several matrices, ``X`` is the first, called
+    `array`, and `others` has the others by name. `missing` are the words that the user said mean a gap.
     """
 
     kind: str
@@ -61,12 +71,16 @@ class Problem:
     groups: NDArray | None = None
     X_test: Any = None
     y_test: NDArray | None = None
+    reverse_test: NDArray | None = None
     ids: tuple[str, ...] | None = None
     items: tuple[Any, ...] | None = None
     similarity: str | Callable | None = None
     roles: dict[str, str] | None = None
     preprocessor: ColumnTransformer | None = None
     guesses: tuple[Guess, ...] = ()
+    missing: tuple[str, ...] = ()
+    array: str = ""
+    others: dict[str, Matrix] = field(default_factory=dict)
     loading: str = field(default="X, y = ...  # your data", compare=False)
 
     @property
@@ -98,6 +112,12 @@ class Problem:
         K = symmetrize(self.X) if self.asymmetry else self.X
         return conversion(self.kind).fit_transform(K) if self.small_is_like else K
 
+    @property
+    def matrices(self) -> dict[str, NDArray]:
+        """All matrices by name, symmetric, the first one first."""
+        first = symmetrize(self.X) if self.asymmetry else self.X
+        return {self.array: first, **{name: other.X for name, other in self.others.items()}}
+
     @cached_property
     def n_features(self) -> int:
         """How many numbers a row of a table becomes."""
@@ -118,7 +138,9 @@ class Problem:
     def digest(self) -> bytes:
         """Return what tells this data from any other."""
         digest = blake2b(repr((self.kind, self.task, self.roles)).encode(), digest_size=12)
-        for given in (self.X, self.y, self.groups, self.X_test, self.y_test):
+        others = [array for other in self.others.values() for array in (other.X, other.X_test)]
+        of_test = (self.X_test, self.y_test, self.reverse_test)
+        for given in (self.X, self.y, self.groups, *of_test, *others):
             if hasattr(given, "iloc"):
                 hashed = import_optional(
                     "pandas", "table", "Reading tables"
@@ -159,6 +181,10 @@ def make_problem(
     was inferred before.
     """
     guesses = list(guesses)
+    array = ""
+    others: dict[str, Matrix] = {}
+    if isinstance(X, Mapping):
+        array, X, X_test, others = _several_matrices(X, X_test, kind, guesses)
     kinds = (*MATRIX_KINDS, "table", "strings")
     tasks = ("classification", "regression")
     for what, said, known in (("kind", kind, kinds), ("task", task, tasks)):
@@ -184,7 +210,9 @@ def make_problem(
         X = _check_matrix(X, kind)
     if groups is not None:
         groups = _check_groups(groups, len(X))
-    problem = Problem(kind, "", X, _as_labels(y, len(X)), name, groups, **more)
+    _check_sizes(X, kind, array, others)
+    labels = _as_labels(y, len(X))
+    problem = Problem(kind, "", X, labels, name, groups, array=array, others=others, **more)
     labeled = _labeled_items(problem.y, guesses)
     if len(labeled) < len(X):
         problem = select(problem, labeled)
@@ -193,11 +221,58 @@ def make_problem(
     if test is not None:
         problem = _split_rows(problem, test[labeled])
     elif X_test is not None:
-        problem = _with_test(problem, X_test, y_test, labeled, guesses)
+        problem = _with_test(problem, X_test, y_test, labeled, len(X), guesses)
     problem = _without_rare(problem, guesses)
     if problem.is_classification and problem.y_test is not None:
         _check_test_classes(problem.y, problem.y_test)
     return replace(problem, guesses=tuple(guesses))
+
+
+def _several_matrices(
+    X: Mapping[str, Any], X_test: Mapping[str, Any] | None, kind: str | None, guesses: list[Guess]
+) -> tuple[str, Any, Any, dict[str, Matrix]]:
+    """Return the first matrix with its name and test rows, and the others, checked."""
+    if not X:
+        raise ValueError("X names no matrix; give a dict of names and square matrices.")
+    if X_test is not None and (not isinstance(X_test, Mapping) or X_test.keys() != X.keys()):
+        raise ValueError(f"X_test must be a dict with the names of X: {', '.join(map(str, X))}.")
+    others = {}
+    array, *rest = X
+    for name in rest:
+        values = _without_gaps(check_real(X[name], f"X[{name!r}]", allow_nan=True), kind, guesses)
+        of_kind, why = (kind, "") if kind is not None else guess_kind(values)
+        if of_kind not in MATRIX_KINDS:
+            raise ValueError(
+                f"X[{name!r}] has the shape {values.shape}; several matrices must all be square, of "
+                "similarities or distances."
+            )
+        if why:
+            guesses.append(Guess(f"kind of {name}", of_kind, why, "kind"))
+        values = _check_matrix(values, of_kind)
+        if not is_rounding(relative_asymmetry(values), values.dtype):
+            values = symmetrize(values)
+            guesses.append(Guess(name, "mean of both directions", "it is asymmetric", "array"))
+        test = None if X_test is None else check_real(X_test[name], f"X_test[{name!r}]")
+        others[str(name)] = Matrix(of_kind, values, test)
+    guesses.append(
+        Guess("matrices", listed(X), f"learners take {array}, stacks each and all", "array")
+    )
+    return str(array), X[array], None if X_test is None else X_test[array], others
+
+
+def _check_sizes(X: Any, kind: str, array: str, others: dict[str, Matrix]) -> None:
+    """Raise if several matrices are not of the same items."""
+    if others and kind == "table":
+        raise ValueError(
+            f"X[{array!r}] has the shape {X.shape}; several matrices must all be square, of "
+            "similarities or distances."
+        )
+    for name, other in others.items():
+        if len(other.X) != len(X):
+            raise ValueError(
+                f"X[{name!r}] has {len(other.X)} items and X[{array!r}] {len(X)}; several matrices "
+                "must be of the same items, in the same order."
+            )
 
 
 def _check_matrix(X: NDArray, kind: str) -> NDArray:
@@ -372,6 +447,11 @@ def select(problem: Problem, rows: NDArray) -> Problem:
         chosen["X"] = problem.X[np.ix_(rows, rows)]
         if problem.X_test is not None:
             chosen["X_test"] = problem.X_test[:, rows]
+        if problem.reverse_test is not None:
+            chosen["reverse_test"] = problem.reverse_test[:, rows]
+        chosen["others"] = {
+            name: _select_matrix(other, rows) for name, other in problem.others.items()
+        }
     if problem.groups is not None:
         chosen["groups"] = problem.groups[rows]
     if problem.ids is not None:
@@ -381,19 +461,28 @@ def select(problem: Problem, rows: NDArray) -> Problem:
     return replace(problem, **chosen)
 
 
+def _select_matrix(matrix: Matrix, rows: NDArray) -> Matrix:
+    X_test = matrix.X_test
+    if X_test is not None:
+        X_test = X_test[:, rows]
+    return matrix._replace(X=matrix.X[np.ix_(rows, rows)], X_test=X_test)
+
+
 def _with_test(
-    problem: Problem, X_test: Any, y_test: Any, labeled: NDArray, guesses: list[Guess]
+    problem: Problem, X_test: Any, y_test: Any, labeled: NDArray, n_items: int, guesses: list[Guess]
 ) -> Problem:
-    """Add the given test set: its labeled items, compared with the training items that have labels."""
+    """Add the given test set: its labeled items, compared with the training items that have labels.
+
+    Of an asymmetric matrix it may have both directions side by side.
+    """
+    reverse = None
     if problem.preprocessor is None:
         X_test = check_real(X_test, "X_test")
-        if problem.is_matrix and X_test.shape[1] > len(problem.X):
-            X_test = X_test[:, labeled] if X_test.shape[1] > labeled.max() else X_test
-        if X_test.shape[1] != problem.X.shape[1]:
-            raise ValueError(
-                f"X_test has {X_test.shape[1]} columns, X has {problem.X.shape[1]}; they must "
-                "agree."
-            )
+        n_columns = X_test.shape[1]
+        if problem.asymmetry and n_columns in (2 * n_items, 2 * len(problem.X)):
+            reverse = _check_test_rows(problem, X_test[:, n_columns // 2 :], labeled)
+            X_test = X_test[:, : n_columns // 2]
+        X_test = _check_test_rows(problem, X_test, labeled)
     elif not hasattr(X_test, "columns"):
         raise ValueError("X has columns of words or gaps; pass X_test with the same columns.")
     if y_test is None or len(y_test) != len(X_test):
@@ -401,7 +490,26 @@ def _with_test(
     y_test = _as_labels(y_test, len(X_test))
     rows = _labeled_items(y_test, guesses, "test items")
     y_test = _labels_like(problem.y, _plain_labels(y_test[rows]))
-    return replace(problem, X_test=take(X_test, rows), y_test=y_test)
+    others = {}
+    for name, other in problem.others.items():
+        test = other.X_test
+        if test is None or len(test) != len(X_test):
+            raise ValueError(f"X_test[{name!r}] must have a row for each of the test items.")
+        others[name] = other._replace(X_test=test[rows])
+    if reverse is not None:
+        problem = replace(problem, reverse_test=reverse[rows])
+    return replace(problem, X_test=take(X_test, rows), y_test=y_test, others=others)
+
+
+def _check_test_rows(problem: Problem, X_test: NDArray, labeled: NDArray) -> NDArray:
+    """Return rows of test items against the training items that have labels."""
+    if problem.is_matrix and X_test.shape[1] > len(problem.X):
+        X_test = X_test[:, labeled] if X_test.shape[1] > labeled.max() else X_test
+    if X_test.shape[1] != problem.X.shape[1]:
+        raise ValueError(
+            f"X_test has {X_test.shape[1]} columns, X has {problem.X.shape[1]}; they must agree."
+        )
+    return X_test
 
 
 def _labels_like(y: NDArray, y_test: NDArray) -> NDArray:
@@ -574,4 +682,11 @@ def _split_rows(problem: Problem, test: NDArray) -> Problem:
     test = np.flatnonzero(test)
     X_test = problem.X[np.ix_(test, train)] if problem.is_matrix else take(problem.X, test)
     y, _ = _check_target(problem.y[train], problem.task, [])
-    return replace(select(problem, train), y=y, X_test=X_test, y_test=problem.y[test])
+    chosen = select(problem, train)
+    others = {
+        name: chosen.others[name]._replace(X_test=other.X[np.ix_(test, train)])
+        for name, other in problem.others.items()
+    }
+    if problem.asymmetry:
+        chosen = replace(chosen, reverse_test=problem.X[np.ix_(train, test)].T)
+    return replace(chosen, y=y, X_test=X_test, y_test=problem.y[test], others=others)

@@ -46,6 +46,7 @@ def read_problem(
     similarity: str | None = None,
     format: str | None = None,
     sheet: str | None = None,
+    missing: Sequence[str] = (),
 ) -> Problem:
     """Read a matrix, a table, items or a graph with their labels.
 
@@ -64,7 +65,7 @@ def read_problem(
     groups : str or None, default=None
         The column (or array, or file) of groups; None looks for one named "group"; "none" uses none.
     array : str or None, default=None
-        The array of a file of several.
+        The array of a file of several; names with commas between them for several matrices of the same items.
     drop : sequence of str, default=()
         Columns to leave out.
     use_split : bool, default=True
@@ -75,6 +76,8 @@ def read_problem(
         The format of the file, such as "table", "fasta", "smi", "blast" or "lines"; None infers it.
     sheet : str or None, default=None
         The sheet of an Excel file, by name or number.
+    missing : sequence of str, default=()
+        Words or numbers that mean a missing value in this table, beside the usual ones, such as "unknown" or "-999".
 
     Returns
     -------
@@ -104,6 +107,7 @@ def read_problem(
         use_split=use_split,
         format=format,
         sheet=sheet,
+        missing=tuple(missing),
     )
     problem = source.read()
     options = {
@@ -117,10 +121,11 @@ def read_problem(
         "use_split": None if use_split else False,
         "format": format,
         "sheet": sheet,
+        "missing": list(missing) or None,
     }
     given = "".join(f", {name}={value!r}" for name, value in options.items() if value is not None)
     loading = f"problem = read_problem({os.fspath(path)!r}{given})\nX, y = problem.X, problem.y"
-    return replace(problem, loading=loading)
+    return replace(problem, loading=loading, missing=tuple(missing))
 
 
 @dataclass
@@ -138,6 +143,7 @@ class _Source:
     use_split: bool
     format: str | None
     sheet: str | None
+    missing: tuple[str, ...]
     guesses: list[Guess] = field(default_factory=list)
 
     @property
@@ -158,6 +164,8 @@ class _Source:
         if self._are_lines():
             return self._from_items(files.read_lines(self.path), None)
         content = formats.read(self.path, self.format, self.sheet)
+        if self.missing and not isinstance(content, CellTable):
+            raise ValueError(f"--missing is for tables, and {self.what} is none; leave it out.")
         if isinstance(content, dict):
             return self._from_arrays(content)
         if isinstance(content, Items):
@@ -242,7 +250,10 @@ class _Source:
     # ------------------------------------------------------------------------------------------------ arrays
 
     def _from_arrays(self, arrays: dict[str, NDArray]) -> Problem:
-        name = arrays_module.find_matrix(arrays, self.path, self.array)
+        names = [self.array]
+        if self.array is not None and self.array not in arrays:
+            names = [name.strip() for name in self.array.split(",")]
+        name, *further = (arrays_module.find_matrix(arrays, self.path, one) for one in names)
         base, side = arrays_module.split_name(name)
         if len(arrays) > 1 and self.array is None:
             self.guess("matrix", name, "its name in the file", "array")
@@ -266,7 +277,28 @@ class _Source:
         tests = {}
         if self.use_split and side != "test" and label is not None:
             tests = self._test_arrays(arrays, base)
-        return self.make(X, y, self._array_groups(arrays, len(y)), **tests)
+        groups = self._array_groups(arrays, len(y))
+        if not further:
+            return self.make(X, y, groups, **tests)
+        matrices_of = {one: self._further_matrix(arrays, one) for one in further}
+        if tests:
+            tests["X_test"] = {name: tests["X_test"]}
+            tests["X_test"] |= {one: self._test_rows(arrays, one) for one in further}
+        return self.make({name: X, **matrices_of}, y, groups, **tests)
+
+    def _further_matrix(self, arrays: dict[str, NDArray], name: str) -> NDArray:
+        return arrays_module.as_real(arrays[name], f"{name!r} in {self.what}")
+
+    def _test_rows(self, arrays: dict[str, NDArray], name: str) -> NDArray:
+        """Return the test rows of one of several matrices."""
+        base = arrays_module.split_name(name)[0]
+        for one in arrays:
+            if arrays_module.split_name(one) == (base, "test"):
+                return arrays[one]
+        raise ValueError(
+            f"{self.what} has test rows of the first matrix, but none named {name}_test; add them, or "
+            "say --no-split."
+        )
 
     def _label_array(self, arrays: dict[str, NDArray]) -> str | None:
         """Return the name of the array of labels; None if they are in another file."""
@@ -277,7 +309,7 @@ class _Source:
             raise self.no_labels()
         return label
 
-    def _test_arrays(self, arrays: dict[str, NDArray], base: str) -> dict[str, NDArray]:
+    def _test_arrays(self, arrays: dict[str, NDArray], base: str) -> dict[str, Any]:
         """Return the test set of the file, if there is one."""
         test = next(
             (name for name in arrays if arrays_module.split_name(name) == (base, "test")), None
@@ -309,6 +341,7 @@ class _Source:
     def _from_table(self, table: CellTable) -> Problem:
         self._check_drop(table)
         table = table.without(self.drop)
+        table = self._with_gaps(table)
         pairs = self._as_pairs(table)
         if pairs is not None:
             return self._from_pairs(pairs)
@@ -343,6 +376,18 @@ class _Source:
                 raise ValueError(
                     f"{self.what} has no column {name!r} to drop; it has {listed(names)}."
                 )
+
+    def _with_gaps(self, table: CellTable) -> CellTable:
+        """Return the table with gaps where `--missing` says so; a word that is nowhere is a mistake."""
+        for word in self.missing:
+            found = table.with_gaps([word])
+            n_cells = int(found.frame.isna().sum().sum() - table.frame.isna().sum().sum())
+            if not n_cells:
+                raise ValueError(
+                    f"{self.what} has no cell {word!r}, which --missing names; check its spelling."
+                )
+            self.guess("missing values", f"{n_cells} cells are {word!r}", "you said so", "missing")
+        return table.with_gaps(self.missing)
 
     def _note_format(self, table: CellTable) -> None:
         """Record what the format says, what names the rows, and what the word "None" means."""

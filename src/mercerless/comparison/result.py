@@ -5,7 +5,7 @@ import os
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
@@ -53,14 +53,14 @@ __all__ = ["Comparison", "compare"]
 
 
 def compare(
-    X: ArrayLike | Sequence[str],
+    X: ArrayLike | Sequence[str] | Mapping[str, ArrayLike],
     y: ArrayLike,
     *,
     kind: str | None = None,
     task: str | None = None,
     kernel: str | Callable | None = None,
     groups: ArrayLike | None = None,
-    X_test: ArrayLike | None = None,
+    X_test: ArrayLike | Mapping[str, ArrayLike] | None = None,
     y_test: ArrayLike | None = None,
     metric: str | None = None,
     learners: Requested | None = None,
@@ -83,9 +83,10 @@ def compare(
 
     Parameters
     ----------
-    X : array-like of shape (n, n) or (n, n_features), DataFrame, or sequence
+    X : array-like of shape (n, n) or (n, n_features), DataFrame, sequence, or dict of str to arrays
         Similarities or distances between the items; a table of numbers, or of numbers, words and dates in a DataFrame;
-        or the items themselves: strings, or whatever `kernel` takes.
+        or the items themselves: strings, or whatever `kernel` takes. A dict has several matrices of the same items:
+        all learners take the first, and automatic stacks each of them and all together.
     y : array-like of shape (n,)
         Classes, or numbers.
     kind : {"similarity", "distance", "dissimilarity", "table", "strings"} or None, default=None
@@ -98,8 +99,8 @@ def compare(
     groups : array-like of shape (n,) or None, default=None
         Items of one group are never split between training and test.
     X_test, y_test : array-like or None, default=None
-        A given test set (for matrices: rows against the training items). It is scored once at the end and takes no
-        part in the recommendation.
+        A given test set (for matrices: rows against the training items, of an asymmetric one also both directions side
+        by side). It is scored once at the end and takes no part in the recommendation.
     metric : str or None, default=None
         The score that counts, a name of scikit-learn's scorers, or ``"mae"``, ``"mse"``, ``"rmse"`` or
         ``"log_loss"``; None means accuracy or R². Learners search their parameters by it too.

@@ -18,10 +18,11 @@ from sklearn.utils import check_random_state
 from mercerless.comparison.learners import (
     Learner,
     Terms,
+    block,
     group_arguments,
     matrix_for,
     rows_between,
-    rows_for,
+    rows_of_test_set,
     share_decompositions,
 )
 from mercerless.comparison.problem import Problem, select, take
@@ -167,16 +168,21 @@ def _data(problem: Problem, learner: Learner, task: Task, random_state: int):
     """Return training items, their data, and the data and labels of the test items."""
     X = matrix_for(problem, learner.takes)
     if task.fold < 0:
+        assert problem.y_test is not None
         train = take_part(problem, np.arange(len(problem.y)), task.part, random_state)
-        rows = rows_for(problem, learner.takes, problem.X_test)
+        rows = rows_of_test_set(problem, learner.takes)
         if problem.is_matrix:
-            return train, X[np.ix_(train, train)], rows[:, train], problem.y_test
+            tested = np.arange(len(problem.y_test))
+            columns = train
+            if learner.takes == "both" and problem.reverse_test is not None:
+                columns = np.concatenate([train, train + len(problem.y)])
+            return train, block(X, train, train), block(rows, tested, columns), problem.y_test
         return train, take(X, train), rows, problem.y_test
     train, test = make_split(problem, task.repeat, task.fold, random_state)
     train = take_part(problem, train, task.part, random_state)
     if problem.is_matrix:
         rows = rows_between(X, learner.takes, test, train)
-        return train, X[np.ix_(train, train)], rows, problem.y[test]
+        return train, block(X, train, train), rows, problem.y[test]
     return train, take(X, train), take(X, test), problem.y[test]
 
 

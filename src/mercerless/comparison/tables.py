@@ -42,6 +42,10 @@ def is_number(cell: str) -> bool:
     return "_" not in cell
 
 
+def _numbers_among(words: Iterable[str]) -> list[float]:
+    return [float(word) for word in words if is_number(word)]
+
+
 def without_thousands(cell: str) -> str:
     """Return a number such as "1,234.5" without the marks of thousands, anything else as it is."""
     is_separated = re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", cell) is not None
@@ -54,7 +58,8 @@ class CellTable:
 
     ``ragged`` says which line is longer or shorter than the others, '' if all have the same length; missing cells are
     then at the ends of the lines. ``none_levels`` are the columns of words in which "None" stands; it is a missing
-    value there only if ``none_is_missing``. ``series`` describes how series became columns.
+    value there only if ``none_is_missing``. ``series`` describes how series became columns. ``missing`` are words that
+    the user said mean a gap.
     """
 
     path: Path
@@ -69,6 +74,7 @@ class CellTable:
     none_is_missing: bool = False
     kind: str | None = None
     series: str = ""
+    missing: tuple[str, ...] = ()
 
     @property
     def what(self) -> str:
@@ -82,9 +88,35 @@ class CellTable:
     def text(self, name: str) -> list[str]:
         """Return a column as it stands in the file, '' for what is missing."""
         if self.source is not None:
-            return self.source.text(name)
-        column = self.frame[name]
-        return ["" if gone else str(cell) for cell, gone in zip(column, column.isna())]
+            cells = self.source.text(name)
+        else:
+            column = self.frame[name]
+            cells = ["" if gone else str(cell) for cell, gone in zip(column, column.isna())]
+        if self.missing:
+            cells = ["" if self._is_gap(cell) else cell for cell in cells]
+        return cells
+
+    def _is_gap(self, cell: str) -> bool:
+        """Whether a cell has one of the words of `with_gaps`, or the same number."""
+        if cell in self.missing:
+            return True
+        return is_number(cell) and float(cell) in _numbers_among(self.missing)
+
+    def with_gaps(self, words: Sequence[str]) -> Self:
+        """Return the table with gaps where cells have one of the words; a number is the same however it is written."""
+        if not words:
+            return self
+        frame = self.frame.copy()
+        for name, column in self.frame.items():
+            is_numeric = column.dtype.kind in "iuf"
+            is_gap = column.isin(_numbers_among(words) if is_numeric else list(words))
+            if not is_gap.any():
+                continue
+            rest = column.where(~is_gap, np.nan)
+            if not is_numeric and all(map(is_number, rest.dropna().astype(str))):
+                rest = rest.astype(np.float64)
+            frame[name] = rest
+        return replace(self, frame=frame, missing=tuple(words))
 
     def without(self, names: Iterable[str | None]) -> Self:
         """Return the table without some of its columns."""
