@@ -608,6 +608,63 @@ def test_the_store_is_bounded_and_the_oldest_items_make_room(monkeypatch):
     assert store is memo.MEMORIES.of(function).store("PairFunction", True)
 
 
+def test_pairs_that_show_symmetry_are_not_compared_again():
+    X = [*dict.fromkeys(words(70, seed=4)[0])]
+    n_pairs = len(X) * (len(X) + 1) // 2
+    function = counting()
+    assert_allclose(PairFunction(function)(X), PairFunction(common, cache=False)(X))
+    # of 100 pairs the other direction, and 5 + n / 20 known ones that are asked again
+    assert function.calls <= n_pairs + 100 + 5 + len(X) // 20
+
+
+def test_pairs_that_show_symmetry_leave_known_values():
+    X = [*dict.fromkeys(words(40, seed=5)[0])][:13]
+    function = counting()
+    PairFunction(function)(X)
+    calls = function.calls
+    PairFunction(function)(X)
+    assert function.calls <= calls + 10  # five known pairs for the symmetry, and five
+
+
+def test_pairs_that_show_symmetry_serve_noisy_functions_in_both_directions():
+    rng = np.random.default_rng(0)
+    X = [*dict.fromkeys(words(40)[0])]
+    kernel = PairFunction(lambda a, b: common(a, b) + 0.01 * rng.normal())
+    with pytest.warns(UserWarning, match="noisy"):
+        K = kernel(X)
+    assert_array_equal(K, K.T)
+
+
+@pytest.mark.parametrize("n_known", [1, 7, 300])
+def test_values_of_new_items_beside_known_ones(n_known):
+    X = [str(k) + "x" * (k % 7) for k in range(600)]
+    kernel = PairFunction(lambda a, b: hash(a) * 0.5 + 0.5 * hash(b), symmetric=True)
+    expected = np.array([[hash(a) * 0.5 + 0.5 * hash(b) for b in X] for a in X])
+    kernel(X[100 : 100 + n_known])
+    assert_allclose(kernel(X), expected)
+    assert_allclose(kernel(X[::-1]), expected[::-1, ::-1])
+    assert_allclose(kernel(X[5:50], X[40:300:2]), expected[5:50, 40:300:2])
+
+
+def test_a_store_that_grows_knows_no_other_pairs():
+    X = [f"word {k}" for k in range(60)]
+    store = memo.PairStore()
+    keys = memo.item_keys(np.array(X, dtype=object))
+    for part in (slice(0, 40), slice(40, 45), slice(45, 60)):
+        n = part.stop - part.start
+        store.write(keys[part], keys[part], np.full((n, n), 2.5))
+    known = store.read(keys, keys)
+    of_part = np.repeat([0, 1, 2], [40, 5, 15])
+    assert_array_equal(known, np.where(of_part[:, None] == of_part, 2.5, np.nan))
+
+
+def test_returned_values_of_any_number_type():
+    values = [1, 2.5, np.float32(0.5), np.int64(3), True, np.array([4.0])]
+    kernel = PairFunction(lambda a, b: values[(a + b) % len(values)], symmetric=True)
+    expected = [[float(np.ravel(values[(a + b) % 6])[0]) for b in range(9)] for a in range(9)]
+    assert_array_equal(kernel(list(range(9))), expected)
+
+
 def test_items_that_cannot_be_written_down_are_compared_all_the_same():
     makers = [lambda k=k: k for k in range(5)]
     kernel = PairFunction(lambda a, b: a() * b())

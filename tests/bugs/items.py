@@ -114,7 +114,7 @@ BUGS = [
     ),
     Bug(
         "items-change-not-forgotten",
-        "memory.clear() K[:] = np.nan",
+        "memory.clear() known = None",
         "memory.clear()",
         f"{FUNCTIONS} -k out_of_sight",
     ),
@@ -127,8 +127,8 @@ BUGS = [
     # the store
     Bug(
         "items-freed-place-keeps-a-column",
-        "self.values[place] = np.nan\n            self.values[:, place] = np.nan",
-        "self.values[place] = np.nan",
+        "self.values[freed] = np.nan self.values[:, freed] = np.nan",
+        "self.values[freed] = np.nan",
         f"{FUNCTIONS} -k 'bounded or make_room'",
     ),
     Bug(
@@ -285,6 +285,30 @@ BUGS = [
         f"{PERSISTENCE} -k part_of_it",
     ),
     # the algebra of kernels and adapters
+    Bug(
+        "items-sample-not-reused",
+        "store.write(*keys, sample, kept_items(keys[0], subset))",
+        "pass",
+        f"{FUNCTIONS} -k show_symmetry",
+    ),
+    Bug(
+        "items-sample-in-one-direction",
+        "sample[j, i] = sample[i, j]",
+        "pass",
+        f"{FUNCTIONS} -k show_symmetry",
+    ),
+    Bug(
+        "items-store-writes-gaps",
+        "np.copyto(part[some], block[some], where=~np.isnan(block[some]))",
+        "part[some] = block[some]",
+        f"{FUNCTIONS} -k leave_known_values",
+    ),
+    Bug(
+        "items-grown-store-without-gaps",
+        "values[size:] = np.nan",
+        "values[size:] = 0.0",
+        f"{FUNCTIONS} -k knows_no_other",
+    ),
     # tiles of kernel matrices
     Bug(
         "items-tile-not-mirrored",

@@ -712,12 +712,12 @@ BUGS = [
         "store-forgets-the-change",
         "return bool(np.abs(before - now).max() > 10.0 * max(noise, rounding))",
         "return False",
-        f"{ITEMS} -k something_that_changed",
+        f"{ITEMS} -k 'out_of_sight or other_ones'",
     ),
     Bug(
         "store-keeps-evicted-values",
-        "self.values[place] = np.nan\n            self.values[:, place] = np.nan",
-        "self.values[place] = np.nan",
+        "self.values[freed] = np.nan self.values[:, freed] = np.nan",
+        "self.values[freed] = np.nan",
         f"{ITEMS} -k bounded",
     ),
     Bug(

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from itertools import repeat
 from time import perf_counter
 from typing import Any, Self
 
@@ -83,7 +84,10 @@ class _OfItems(Kernel):
                 subset = items[drawn]
                 its_keys = [keys[0][k] for k in drawn]
                 known = store.read(its_keys, its_keys)
-                if self._has_changed(subset, subset, [its_keys, its_keys], known, (drawn, drawn)):
+                both_keys = [its_keys, its_keys]
+                if known is not None and self._has_changed(
+                    subset, subset, both_keys, known, (drawn, drawn)
+                ):
                     memory.clear()
                 diagonal = store.read_diagonal(keys[0])
             todo = np.flatnonzero(np.isnan(diagonal))
@@ -117,6 +121,10 @@ class _OfItems(Kernel):
             subset = items[used]
             sample = self._matrix(memory, subset, subset, False, requested, (used, used))
             symmetric = is_symmetric(self, items, pairs, sample[i, j], sample[j, i])
+            store, keys = self._store(memory, subset, subset, True)
+            if symmetric and store is not None:  # these pairs are not compared again
+                sample[j, i] = sample[i, j]
+                store.write(*keys, sample, kept_items(keys[0], subset))
         return type(self)(**self.get_params(deep=False) | {"symmetric": symmetric})
 
     def _refuse(self, items: NDArray) -> None:
@@ -155,20 +163,24 @@ class _OfItems(Kernel):
         """
         same = columns is rows
         store, keys = self._store(memory, rows, columns, symmetric)
-        K = np.full((len(rows), len(columns)), np.nan)
+        known = None
         if memory is not None and store is not None:
-            K = store.read(*keys)
-            if self._has_changed(rows, columns, keys, K, numbers):
+            known = store.read(*keys)
+            if known is not None and self._has_changed(rows, columns, keys, known, numbers):
                 memory.clear()
-                K[:] = np.nan
-        todo = np.isnan(K) & requested
+                known = None
+        if known is None:
+            K = np.full((len(rows), len(columns)), np.nan)
+            todo = requested
+        else:
+            K = known
+            todo = np.isnan(K) & requested
         try:
             if todo.any():
                 self._fill(K, todo, rows, columns, numbers)
         finally:  # values computed before an interruption are kept
             if same and symmetric:
-                gaps = np.isnan(K)
-                K[gaps] = K.T[gaps]
+                _mirror_into_gaps(K)
             if store is not None and todo.any():
                 first, second = keys
                 items = [*kept_items(first, rows), *kept_items(second, columns)]
@@ -181,11 +193,12 @@ class _OfItems(Kernel):
         self, memory: Memory | None, rows: NDArray, columns: NDArray, symmetric: bool
     ) -> tuple[PairStore | None, list]:
         """The store for values of these items, None if they are not kept, and the keys of rows and columns."""
-        if memory is None or len(rows) + len(columns) > 2 * most_items():
+        capacity = most_items()
+        if memory is None or len(rows) + len(columns) > 2 * capacity:
             return None, []
         first = item_keys(rows)
         second = first if columns is rows else item_keys(columns)
-        if first is None or second is None or len({*first, *second}) > most_items():
+        if first is None or second is None or len({*first, *second}) > capacity:
             return None, []
         return memory.store(type(self).__name__, symmetric), [first, second]
 
@@ -202,13 +215,13 @@ class _OfItems(Kernel):
         of different items are preferred: the value of an item with itself is often 1, whatever the function.
         """
         is_known = ~np.isnan(known)
+        if not is_known.any():
+            return False
         number_of = {key: number for number, key in enumerate({*keys[0], *keys[1]})}
         first, second = (np.array([number_of[key] for key in side]) for side in keys)
         places = np.flatnonzero(is_known & (first[:, None] != second))
         if not len(places):
             places = np.flatnonzero(is_known)
-        if not len(places):
-            return False
         n_asked = 5 + len(rows) // 20
         drawn = np.unique(places[self._draws.integers(len(places), size=n_asked)])
         i, j = np.unravel_index(drawn, known.shape)
@@ -243,6 +256,18 @@ def _order_by_content(items: NDArray) -> NDArray:
 def _digest(key: Any) -> bytes:
     """The part of an item's key that is the same in every run."""
     return key[0] if isinstance(key, tuple) else key
+
+
+def _mirror_into_gaps(K: NDArray, side: int = 264) -> None:
+    """Replace the NaN entries of a square matrix by those of its transpose, tile by tile."""
+    starts = range(0, len(K), side)
+    for a in starts:
+        for b in starts:
+            tile = K[a : a + side, b : b + side]
+            gaps = np.isnan(tile)
+            if gaps.any():
+                mirrored = K[b : b + side, a : a + side].T
+                np.copyto(tile, mirrored.copy(), where=gaps)
 
 
 def _agree(a: NDArray, b: NDArray, tolerance: float) -> bool:
@@ -346,11 +371,13 @@ class PairFunction(_OfItems):
                     return self._fill_in_parallel(K, todo, rows, columns, numbers, n_jobs, meter)
                 start = perf_counter()
                 batch = remaining[:size]
-                values, error = _call_row(self.function, rows[i], [columns[j] for j in batch])
-                K[i, batch[: len(values)]] = np.where(np.isfinite(values), values, np.nan)
+                values, error = _call_row(self.function, rows[i], columns[batch])
+                is_finite = np.isfinite(values)
+                K[i, batch[: len(values)]] = np.where(is_finite, values, np.nan)
                 if error is not None:
                     raise _failure(error, numbers[0][i], numbers[1][batch[len(values)]]) from error
-                _check_finite(values, numbers[0][i], numbers[1][batch])
+                if not is_finite.all():
+                    _check_finite(values, numbers[0][i], numbers[1][batch])
                 meter.advance(len(batch))
                 # as many at a time as take a tenth of a second
                 size = 2 * size if perf_counter() - start < 0.1 else max(1, size // 2)
@@ -396,7 +423,7 @@ class PairFunction(_OfItems):
     def _compare(self, A: NDArray, B: NDArray, numbers: NDArray) -> NDArray:
         out = np.empty(len(A))
         for k, (i, j) in enumerate(numbers):
-            values, error = _call_row(self.function, A[k], [B[k]])
+            values, error = _call_row(self.function, A[k], B[k : k + 1])
             if error is not None:
                 raise _failure(error, i, j) from error
             _check_finite(values, i, [j])
@@ -404,16 +431,23 @@ class PairFunction(_OfItems):
         return out
 
 
-def _call_row(function: Callable, x: Any, others: list) -> tuple[list[float], Exception | None]:
+def _call_row(function: Callable, x: Any, others: Any) -> tuple[NDArray, Exception | None]:
     """Values of one item with others, up to the first error."""
-    values: list[float] = []
+    values: list[Any] = []
+    failure: Exception | None = None
     try:
-        for y in others:
-            value = function(x, y)
-            values.append(value if type(value) is float else _number(value))
+        values.extend(map(function, repeat(x), others))  # which keeps the values before an error
     except Exception as error:
-        return values, error
-    return values, None
+        failure = error
+    if all(type(value) is float for value in values):
+        return np.array(values, dtype=float), failure
+    numbers: list[float] = []
+    try:
+        for value in values:
+            numbers.append(_number(value))
+    except Exception as error:
+        failure = error
+    return np.array(numbers, dtype=float), failure
 
 
 def _number(value: Any) -> float:
@@ -434,7 +468,7 @@ def _call_tile(
     out = np.full(todo.shape, np.nan)
     for a, x in enumerate(rows):
         requested = np.flatnonzero(todo[a])
-        values, error = _call_row(function, x, [columns[b] for b in requested])
+        values, error = _call_row(function, x, columns[requested])
         out[a, requested[: len(values)]] = values
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
@@ -529,9 +563,13 @@ class MatrixFunction(_OfItems):
             start = perf_counter()
             i = remaining[:size]
             j = np.flatnonzero(todo[i].any(axis=0))
-            block = np.ix_(i, j)
             values = self._block(rows[i], columns[j], numbers[0][i], numbers[1][j])
-            K[block] = np.where(todo[block], values, K[block])
+            if len(i) == i[-1] - i[0] + 1 and len(j) == j[-1] - j[0] + 1:  # without holes
+                block: Any = (slice(i[0], i[-1] + 1), slice(j[0], j[-1] + 1))
+                np.copyto(K[block], values, where=todo[block])
+            else:
+                block = np.ix_(i, j)
+                K[block] = np.where(todo[block], values, K[block])
             meter.advance(int(todo[block].sum()))
             size = 2 * size if perf_counter() - start < 0.5 else max(1, size // 2)
             remaining = remaining[len(i) :]

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.core.memory import memory_budget
+from mercerless.core.memory import memory_budget, row_blocks
 
 _LruCache = type(functools.lru_cache(len))
 
@@ -47,15 +47,20 @@ class PairStore:
         self.values = np.empty((0, 0))
         self.lock = Lock()
 
-    def read(self, rows: list, columns: list) -> NDArray:
-        """The values of all pairs, NaN if unknown."""
-        out = np.full((len(rows), len(columns)), np.nan)
+    def read(self, rows: list, columns: list) -> NDArray | None:
+        """The values of all pairs, NaN if unknown; None if all are."""
         with self.lock:
             row_places = np.array([self.places.get(key, -1) for key in rows])
             column_places = np.array([self.places.get(key, -1) for key in columns])
             i = np.flatnonzero(row_places >= 0)
             j = np.flatnonzero(column_places >= 0)
-            out[np.ix_(i, j)] = self.values[np.ix_(row_places[i], column_places[j])]
+            if not len(i) or not len(j):
+                return None
+            known = self.values[np.ix_(row_places[i], column_places[j])]
+        if known.shape == (len(rows), len(columns)):
+            return known
+        out = np.full((len(rows), len(columns)), np.nan)
+        out[np.ix_(i, j)] = known
         return out
 
     def read_diagonal(self, keys: list) -> NDArray:
@@ -79,10 +84,15 @@ class PairStore:
         with self.lock:
             self._make_room(keys, capacity)
             self.items.update(items)
-            i = [self.places[key] for key in rows]
-            j = [self.places[key] for key in columns]
-            where = np.ix_(i, j)
-            self.values[where] = np.where(np.isnan(block), self.values[where], block)
+            i = np.array([self.places[key] for key in rows])
+            j = np.array([self.places[key] for key in columns])
+            if _are_consecutive(i) and _are_consecutive(j):  # as those of new items are
+                part = self.values[i[0] : i[-1] + 1, j[0] : j[-1] + 1]
+                for some in row_blocks(len(part), 9 * len(j), 2**19):
+                    np.copyto(part[some], block[some], where=~np.isnan(block[some]))
+            else:
+                where = np.ix_(i, j)
+                self.values[where] = np.where(np.isnan(block), self.values[where], block)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -101,17 +111,26 @@ class PairStore:
         free = sorted(set(range(size)) - set(self.places.values()))
         if len(free) < len(new) and size < capacity:
             grown = min(capacity, max(size + len(new) - len(free), size + size // 2))
-            values = np.full((grown, grown), np.nan)
+            values = np.empty((grown, grown))
             values[:size, :size] = self.values
+            values[:size, size:] = np.nan
+            values[size:] = np.nan
             self.values = values
             free = [*free, *range(size, grown)]
-        while len(free) < len(new):
+        freed: list[int] = []
+        while len(free) + len(freed) < len(new):
             key, place = self.places.popitem(last=False)
             self.items.pop(key, None)
-            self.values[place] = np.nan
-            self.values[:, place] = np.nan
-            free.append(place)
+            freed.append(place)
+        freed.sort()  # next to each other, values are written faster
+        self.values[freed] = np.nan
+        self.values[:, freed] = np.nan
+        free += freed
         self.places.update(zip(new, free))
+
+
+def _are_consecutive(places: NDArray) -> bool:
+    return len(places) > 0 and bool(np.all(np.diff(places) == 1))
 
 
 class Memory:
