@@ -9,12 +9,14 @@ from sklearn.datasets import load_iris
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVC, SVR
 
 from mercerless import (
     Ball,
     GradientSearch,
+    KreinEmbedding,
     KreinRidge,
     KreinRidgeClassifier,
     KreinSVC,
@@ -445,6 +447,18 @@ def test_grid_search_reaches_kernel_parameters():
 
 
 # ---------------------------------------------------------------- landmarks
+
+
+def test_linear_machine_on_an_embedding_of_all_landmarks_is_the_krein_machine():
+    X, y = data(60)
+    new, _ = data(20, 1)
+    labels = y > 1
+    axes = KreinEmbedding(KERNEL, n_components=None, center=False, landmarks=60, random_state=0)
+    machine = make_pipeline(axes, SVC(kernel="linear", tol=1e-8)).fit(X, labels)
+    exact = KreinSVC(KERNEL, tol=1e-8).fit(X, labels)
+    assert exact.n_negative_ > 5
+    assert_allclose(machine.decision_function(new), exact.decision_function(new), atol=1e-5)
+    assert_allclose(machine.decision_function(X), exact.decision_function(X), atol=1e-5)
 
 
 @pytest.mark.parametrize("kernel", [DeltaGauss(1.0, 0.3), TL1(3.0), Gaussian(1.0)])

@@ -949,7 +949,10 @@ class _KreinMachine(_KreinModel):
         """The items that carry weight, and their kernel matrix with the negative eigenvalues flipped."""
         basis = self._train_basis(X, weight)
         n = basis.n_train
-        remedy = "use fewer rows, or KreinRidge or KreinRidgeClassifier with landmarks"
+        remedy = (
+            "use fewer rows, a linear machine on KreinEmbedding(landmarks=...), or KreinRidge or "
+            "KreinRidgeClassifier with landmarks"
+        )
         check_memory(LIMITS.machine_bytes * n**2, f"The machine of {n} items", None, remedy)
         K = self._matrix(basis)
         weight = weight[basis.rows]
@@ -1040,6 +1043,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
     See Also
     --------
     KreinRidgeClassifier : Least squares, faster to tune.
+    KreinEmbedding : With its landmarks, a linear machine on its coordinates is this one for many rows.
     sklearn.svm.SVC : The machine for positive definite kernels.
 
     References
