@@ -29,6 +29,7 @@ from krein_table2 import table2
 from paper_sets import load
 from rates import PENALTIES, fit_rate, learning_curve, penalized_errors
 from scipy.linalg import eigvalsh
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -164,18 +165,16 @@ def table3(full, sets, chosen, limit=None, n_folds=None):
         if not classify:
             y = 100 * (y - y.mean()) / np.ptp(y)
         splitter = (StratifiedKFold if classify else KFold)(n_folds, shuffle=True, random_state=0)
-        for label, kernel in kernels(X.shape[1]).items():
+        constant = DummyClassifier() if classify else DummyRegressor()
+        machine = KreinRidgeClassifier if classify else KreinRidge
+        for label, kernel in {"constant": None, **kernels(X.shape[1])}.items():
             if chosen and label not in chosen:
                 continue
             start, errors = time.perf_counter(), []
             for train, test in splitter.split(X, y):
                 search = GradientSearch(n_restarts=restarts, max_iter=steps)
                 options = {"constraint": Sphere(), "search": search, "random_state": 0}
-                model = (
-                    KreinRidgeClassifier(kernel, **options)
-                    if classify
-                    else KreinRidge(kernel, **options)
-                )
+                model = constant if kernel is None else machine(kernel, **options)
                 predicted = model.fit(X[train], y[train]).predict(X[test])
                 if classify:
                     errors.append(100 * np.mean(predicted != y[test]))
