@@ -24,7 +24,7 @@ from mercerless.table.members.wide import Wide, WideLearner
 from mercerless.table.outliers import scaled_residuals
 from mercerless.table.plan import boosting_rows, center_count
 from mercerless.table.target import join_transformed, possible_transforms
-from mercerless.table.weighing import Labeled, pool_weights
+from mercerless.table.weighing import Labeled, Pool
 
 QUICK = {"n_support": 12, "kernel": "gaussian", "max_iter": 5, "random_state": 0}
 
@@ -143,17 +143,17 @@ def test_losses_and_pools_count_weights_as_repeated_rows():
         assert_allclose(weighted.loss(members[0]), loss)
         if classes is None:
             assert_allclose(weighted.judge(members[0]), loss)
-    share = pool_weights(members, labels, counts.astype(float), 2)
-    expected = pool_weights(
-        [member[rows] for member in members], labels[rows], np.ones(len(rows)), 2
-    )
-    assert_allclose(share, expected, atol=0.05)
+
+    def pool(members, numbers, weight):
+        held = Labeled(Rows(X[numbers], Y[numbers], weight), labels[numbers])
+        return Pool.of([member[numbers] for member in members], held, 2).weights
+
+    every = np.arange(80)
+    share = pool(members, every, counts / counts.mean())
+    assert_allclose(share, pool(members, rows, np.ones(len(rows))), atol=0.05)
     # scores of another unit have the same say
-    scaled = pool_weights(
-        [members[0], members[1], 10 * members[2]], labels, np.ones(len(labels)), 2
-    )
-    plain = pool_weights(members, labels, np.ones(len(labels)), 2)
-    assert_allclose(scaled[2] * 10 / scaled[0], plain[2] / plain[0], rtol=0.05)
+    scaled = pool([members[0], members[1], 10 * members[2]], every, np.ones(80))
+    assert_allclose(scaled, pool(members, every, np.ones(80)), atol=1e-6)
 
 
 def test_a_wide_machine_of_more_rows_has_centers_in_proportion():

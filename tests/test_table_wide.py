@@ -29,7 +29,7 @@ from mercerless.table.members.wide_solver import (
 )
 from mercerless.table.outliers import trust_in_targets
 from mercerless.table.plan import center_count
-from mercerless.table.weighing import Labeled, pool_weights
+from mercerless.table.weighing import Labeled, Pool
 
 RNG = np.random.default_rng(0)
 
@@ -171,11 +171,16 @@ def test_pooled_scores_are_no_worse_than_the_best():
         truth + RNG.normal(size=(n, 1)),
         RNG.normal(size=(n, 1)),
     ]
-    share = pool_weights(members, labels, np.ones(n))
+
+    def pool(members, weight, max_members=4):
+        held = Labeled(Rows(truth, truth, weight), labels)
+        return Pool.of(members, held, max_members).weights
+
+    share = pool(members, np.ones(n))
     assert share.sum() == pytest.approx(1.0) and np.all(share[:2] > 0.3) and share[2] == 0
-    assert_allclose(pool_weights(members[::-1], labels, np.ones(n))[::-1], share, atol=1e-4)
-    assert_allclose(pool_weights(members, labels, np.full(n, 3.0)), share, atol=1e-6)
-    assert len(np.flatnonzero(pool_weights(members, labels, np.ones(n), max_members=1))) == 1
+    assert_allclose(pool(members[::-1], np.ones(n))[::-1], share, atol=1e-4)
+    assert_allclose(pool(members, np.full(n, 3.0)), share, atol=1e-6)
+    assert len(np.flatnonzero(pool(members, np.ones(n), max_members=1))) == 1
 
 
 def test_trees_do_not_see_the_rows_they_are_judged_on():

@@ -170,9 +170,9 @@ BUGS = [
     ),
     Bug(
         "lab2-pool-without-slopes",
-        "of_scores = factors * [calibration.slope for calibration in calibrations]",
-        "of_scores = factors",
-        f"{PARTS} -k repeated_rows",
+        "weighted_sum(self.weights * self.slopes, predictions)",
+        "weighted_sum(self.weights, predictions)",
+        "test_table_classes.py -k as_large_as",
     ),
     Bug(
         "lab2-few-centers",

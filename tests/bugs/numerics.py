@@ -746,8 +746,8 @@ BUGS = [
     ),
     Bug(
         "lab-weights-see-the-fold",
-        "others = np.setdiff1d(np.arange(len(averaged)), part)",
-        "others = np.arange(len(averaged))",
+        "others = np.setdiff1d(np.arange(len(averaged)), part)\n        averaged[part] = weighted_sum(weigh",
+        "others = np.arange(len(averaged))\n        averaged[part] = weighted_sum(weigh",
         f"{LAB} -k weights_of_other_folds",
     ),
     Bug(

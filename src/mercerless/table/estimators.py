@@ -190,11 +190,13 @@ class _Table(LocalEstimator):
         solution = solve_table(table, plan, columns, labels, random, report)
         return table, solution, n_iter()
 
-    def _finish(self, solution: TableSolution, units: FeatureScaling, **others: Any) -> None:
+    def _finish(self, solution: TableSolution, n_functions: int, **others: Any) -> None:
         """Set everything together, so that an interrupted fit leaves nothing half done."""
-        members = [member.in_units(units.center, units.scale) for member in solution.members]
+        members = solution.members
         forms = kernel_forms(members)
-        n_linear = len(units.center) * (1 + len(others["encoding_"].names)) if forms else 0
+        n_linear = 0
+        if forms:
+            n_linear = n_functions * (1 + len(others["encoding_"].names))
         self._set_fitted(
             members_=members,
             weights_=np.array([member.weight for member in members]),
@@ -203,7 +205,7 @@ class _Table(LocalEstimator):
             certificate_=solution.certificate,
             copy_correlation_=solution.copy_correlation,
             n_parameters_=sum(form.n_parameters for form in forms) + n_linear,
-            _n_functions=len(units.center),
+            _n_functions=n_functions,
             **others,
         )
 
@@ -412,9 +414,10 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
             )
             held = out_of_fold(table, solution.held, predictions, used, units, target)
             spread_form = largest_form(solution.members)
+            members = [member.in_units(units.center, units.scale) for member in solution.members]
             self._finish(
-                solution,
-                units,
+                solution._replace(members=members),
+                Y.shape[1],
                 n_iter_=n_iter,
                 n_distinct_=table.shape[0],
                 encoding_=encoding,
@@ -512,9 +515,11 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
         The classes.
     calibration_ : Calibration
         Slope and bias of the probabilities: ``calibration_(scores)``, where the scores are the sum of
-        ``member.weight * member(encoding_(X))`` (f of two classes counts as -f / 2 and f / 2).
+        ``member.weight * member(encoding_(X))`` (f of two classes counts as -f / 2 and f / 2). The scores are
+        averaged log-odds, so that the slope is near one.
     members_ : list of LocalForm, Trees and Experts
-        The members with weight, as in `TableRegressor`, with one function for two classes and one per class otherwise.
+        The members with weight, as in `TableRegressor`, each of which predicts log-odds: one function for two classes,
+        and one per class otherwise.
     weights_, encoding_, validation_errors_, validation_curve_, certificate_, n_iter_, n_parameters_
         As in `TableRegressor`.
     n_distinct_ : int
@@ -601,6 +606,7 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
         rows, labels, weight, groups = drop_weightless(rows, labels, given, groups)
         Y = signed_targets(labels, len(classes))
         units = class_units(Y)
+        log_odds = units._replace(center=np.zeros(Y.shape[1]), scale=np.ones(Y.shape[1]))
         with self._progress() as progress, one_blas_thread():
             encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
             table, solution, n_iter = self._learn(
@@ -610,15 +616,16 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
             judge_held_out(
                 table, solution.held, predictions, solution.copy_correlation, name, labels
             )
-            scores = predictions * units.scale + units.center
-            calibration = calibrate_held_out(table, solution.held, scores, labels, weight, Y)
-            held = out_of_fold(table, solution.held, predictions, used, units, labels)
+            calibration = calibrate_held_out(
+                table, solution.held, predictions, labels, weight, units(Y)
+            )
+            held = out_of_fold(table, solution.held, predictions, used, log_odds, labels)
             if held is not None:
                 probabilities = cross_calibrate(class_scores(held.prediction), held.target)
                 held = held._replace(prediction=probabilities)
             self._finish(
                 solution,
-                units,
+                Y.shape[1],
                 classes_=classes,
                 calibration_=calibration,
                 n_iter_=n_iter,

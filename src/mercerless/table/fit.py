@@ -1,7 +1,6 @@
 """The fit of a table: members compete on held-out rows, and those with weight are fitted to all rows."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +19,14 @@ from mercerless.table.members.ridge import RidgeOnAllRows
 from mercerless.table.members.trees import BoostedTrees
 from mercerless.table.members.wide import WideMachines
 from mercerless.table.plan import TablePlan
-from mercerless.table.weighing import Jury, cross_weighed
+from mercerless.table.weighing import Verdict, errors_of, weigh_classes, weigh_numbers
 
 
 class TableAverage(NamedTuple):
     """Members with weight, fitted to all rows, and what validation showed."""
 
     members: list[Any]  # their weights sum to one
+    slopes: NDArray  # of the members: what makes log-odds of the scores of classes
     out_of_fold: NDArray  # predictions of the held-out rows, made without them
     errors: dict[str, float]  # of everything that was tried
     curves: dict[str, NDArray]  # of local forms: iterations and mean squared validation errors
@@ -34,7 +34,7 @@ class TableAverage(NamedTuple):
 
 
 class TableSolution(NamedTuple):
-    """A fitted model in standardized units."""
+    """A fitted model: of standardized targets, or of the log-odds of classes."""
 
     members: list[Any]
     held: NDArray  # the distinct rows that were predicted out of fold
@@ -52,25 +52,31 @@ def fit_table(
     candidates: list[Candidate] = []
     for competitor in competitors:
         candidates += competitor.candidates(contest, candidates)
-    names = [candidate.name for candidate in candidates]
-    predictions = [candidate.out_of_fold for candidate in candidates]
-    jury = Jury(contest.labeled.take(contest.held), max_members)
-    if contest.folds:
-        weights = jury.weights(predictions)
-        errors = dict(zip(names, jury.errors(predictions)))
-    else:
-        weights = _all_to_the_smallest_objective(candidates)
-        errors = {}
-    weigh_others = partial(jury.weights, predictions)
-    out_of_fold = cross_weighed(predictions, weights, weigh_others, contest.folds)
-    members = [
-        candidate.refit()._replace(weight=float(weight))
-        for candidate, weight in zip(candidates, weights)
-        if weight > 0
-    ]
+    verdict, errors = _verdict(contest, candidates, max_members)
+    members = []
+    for candidate, weight in zip(candidates, verdict.weights):
+        if weight > 0:
+            members.append(candidate.refit()._replace(weight=float(weight)))
+    slopes = verdict.slopes[verdict.weights > 0]
     curves = {candidate.name: candidate.curve for candidate in candidates if len(candidate.curve)}
     certificate = max(getattr(member, "certificate", 0.0) for member in members)
-    return TableAverage(members, out_of_fold, errors, curves, certificate)
+    return TableAverage(members, slopes, verdict.out_of_fold, errors, curves, certificate)
+
+
+def _verdict(
+    contest: Contest, candidates: Sequence[Candidate], max_members: int
+) -> tuple[Verdict, dict[str, float]]:
+    """Weights of the candidates and their predictions together, and the errors of each."""
+    predictions = [candidate.out_of_fold for candidate in candidates]
+    if not contest.folds:
+        weights = _all_to_the_smallest_objective(candidates)
+        return Verdict(weights, predictions[0], np.ones(len(candidates))), {}
+    held = contest.labeled.take(contest.held)
+    names = [candidate.name for candidate in candidates]
+    errors = dict(zip(names, errors_of(predictions, held)))
+    if contest.classes is None:
+        return weigh_numbers(predictions, held, contest.folds, max_members), errors
+    return weigh_classes(predictions, held, max_members), errors
 
 
 def _all_to_the_smallest_objective(candidates: Sequence[Candidate]) -> NDArray:
@@ -105,14 +111,16 @@ def solve_table(
     """Scale a table, make folds, and fit it; labels are those of all rows, columns what trees see."""
     data = prepare(table, plan, labels, random)
     classes = None
+    classes_of_rows = None
     if labels is not None:
         classes = labels[table.merged.first]
+        classes_of_rows = classes[plan.rows]
     contest = Contest(
         rows=data.rows,
         folds=data.folds,
         settings=plan.settings,
         forms=plan.forms,
-        classes=None if classes is None else classes[plan.rows],
+        classes=classes_of_rows,
         columns=columns,
         blocks=further_blocks(data, plan),
         total=total_of(data, table, plan),
@@ -125,8 +133,13 @@ def solve_table(
     errors = average.errors
     if labels is None:
         errors = {name: error + noise for name, error in errors.items()}
+    members = []
+    n_functions = data.rows.Y.shape[1]
+    for member, slope in zip(average.members, average.slopes):
+        scaled = _with_scaling(member, table, plan, data)
+        members.append(scaled.in_units(np.zeros(n_functions), np.full(n_functions, slope)))
     return TableSolution(
-        members=[_with_scaling(member, table, plan, data) for member in average.members],
+        members=members,
         held=held,
         out_of_fold=average.out_of_fold,
         errors=errors,

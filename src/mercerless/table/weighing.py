@@ -1,7 +1,7 @@
 """How predictions of held-out rows are judged, and the weights of those who made them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,36 +69,42 @@ class Labeled(NamedTuple):
         return float(self.losses(predictions).sum() / self.rows.weight.sum())
 
 
-@dataclass(frozen=True)
-class Jury:
-    """Weighs models by their predictions of held-out rows: least squares, or for classes the least log-loss."""
-
-    held: Labeled
-    max_members: int
-
-    def weights(self, predictions: Sequence[NDArray], places: Any = slice(None)) -> NDArray:
-        """Nonnegative weights with sum 1, from the held-out rows at these places."""
-        held = self.held.take(places)
-        chosen = [p[places] for p in predictions]
-        if held.labels is not None:
-            return pool_weights(chosen, held.labels, held.rows.weight, self.max_members)
-        rule = replace(TABLE_NUMBERS, max_members=self.max_members)
-        return average(chosen, held.rows.Y, held.rows.weight, rule).weights
-
-    def errors(self, predictions: Sequence[NDArray]) -> list[float]:
-        """The log-loss of every model, or its squared error."""
-        held = self.held
-        if held.labels is not None:
-            return [held.judge(p) for p in predictions]
-        # without weights: those of outliers were lowered, and would flatter
-        return [float(np.mean(np.sum((p - held.rows.Y) ** 2, axis=1))) for p in predictions]
-
-
 def weighted_sum(
     weights: Sequence[float] | NDArray, predictions: Sequence[NDArray] | NDArray
 ) -> NDArray:
     """The average of predictions."""
     return np.sum([weight * p for weight, p in zip(weights, predictions)], axis=0)
+
+
+class Verdict(NamedTuple):
+    """What held-out rows say about several models."""
+
+    weights: NDArray  # with sum 1
+    out_of_fold: NDArray  # predictions of the average that do not know the targets of their rows
+    slopes: NDArray  # factors that make log-odds of the scores of every model; ones for numbers
+
+
+def errors_of(predictions: Sequence[NDArray], held: Labeled) -> list[float]:
+    """The log-loss of every model on held-out rows, or its squared error."""
+    if held.labels is not None:
+        return [held.judge(p) for p in predictions]
+    # without weights: those of outliers were lowered, and would flatter
+    return [float(np.mean(np.sum((p - held.rows.Y) ** 2, axis=1))) for p in predictions]
+
+
+def weigh_numbers(
+    predictions: Sequence[NDArray], held: Labeled, folds: Sequence[Split], max_members: int
+) -> Verdict:
+    """Weights of least squared error; out of fold each row by weights from the other folds, or parts of a hold-out."""
+    rule = replace(TABLE_NUMBERS, max_members=max_members)
+
+    def weigh(places: Any) -> NDArray:
+        rows = held.rows.take(places)
+        return average([p[places] for p in predictions], rows.Y, rows.weight, rule).weights
+
+    weights = weigh(slice(None))
+    averaged = cross_weighed(predictions, weights, weigh, folds)
+    return Verdict(weights, averaged, np.ones(len(predictions)))
 
 
 def cross_weighed(
@@ -121,19 +127,51 @@ def cross_weighed(
     return averaged
 
 
-def pool_weights(
-    predictions: Sequence[NDArray], labels: NDArray, weight: NDArray, max_members: int = 4
-) -> NDArray:
-    """Weights with sum 1 for scores of several models: log-odds, each calibrated, are averaged to the least log-loss.
+class Pool(NamedTuple):
+    """An average of log-odds: members of different units are multiplied by slopes before they are averaged."""
 
-    The rule is `TABLE_CLASSES`. Members with less than a tenth of the spread of the log-odds are dropped.
+    weights: NDArray  # with sum 1
+    slopes: NDArray
+
+    @classmethod
+    def of(cls, predictions: Sequence[NDArray], held: Labeled, max_members: int) -> "Pool":
+        """Weights of log-odds whose multiple has the least log-loss, by the rule `TABLE_CLASSES`.
+
+        Members with less than a tenth of the spread of the log-odds are dropped.
+        """
+        assert held.labels is not None
+        weight = held.rows.weight * (len(held.rows) / held.rows.weight.sum())
+        logs = []
+        slopes = []
+        for scores in map(as_scores, predictions):
+            calibration = calibrate_scores(scores, held.labels, weight)
+            logs.append(log_softmax(calibration.logits(scores), axis=1))
+            slopes.append(calibration.slope)
+        rule = replace(TABLE_CLASSES, max_members=max_members)
+        factors = average(np.stack(logs), held.labels, weight, rule).weights
+        return cls(factors / factors.sum(), np.array(slopes))
+
+    def __call__(self, predictions: Sequence[NDArray]) -> NDArray:
+        return weighted_sum(self.weights * self.slopes, predictions)
+
+
+def weigh_classes(
+    predictions: Sequence[NDArray], held: Labeled, max_members: int, n_parts: int = 10
+) -> Verdict:
+    """Weights of least log-loss of the averaged log-odds; out of fold each row by those from other held-out rows.
+
+    Averages of scores in different units would be on another scale wherever the weights differ, and no slope would fit
+    both the held-out rows and the final model. Ten parts, because slopes from a few rows differ: on 18 tables of 300
+    rows (two splits) the log-loss is .3674 with ten, .3709 with the three folds as parts.
     """
-    weight = weight * (len(labels) / weight.sum())
-    calibrations = [calibrate_scores(as_scores(p), labels, weight) for p in predictions]
-    logs = np.stack(
-        [log_softmax(c.logits(as_scores(p)), axis=1) for c, p in zip(calibrations, predictions)]
-    )
-    rule = replace(TABLE_CLASSES, max_members=max_members)
-    factors = average(logs, labels, weight, rule).weights
-    of_scores = factors * [calibration.slope for calibration in calibrations]
-    return of_scores / of_scores.sum()
+    pool = Pool.of(predictions, held, max_members)
+    averaged = pool(predictions)
+    n = len(held.rows)
+    order = np.random.RandomState(0).permutation(n)
+    for part in np.array_split(order, min(n_parts, n)):
+        others = np.setdiff1d(order, part)
+        if len(others) and len(part):
+            known = [p[others] for p in predictions]
+            of_others = Pool.of(known, held.take(others), max_members)
+            averaged[part] = of_others([p[part] for p in predictions])
+    return Verdict(pool.weights, averaged, pool.slopes)

@@ -133,8 +133,8 @@ class Experts(NamedTuple):
         return out * self.scale + self.center
 
     def in_units(self, center: NDArray, scale: NDArray) -> "Experts":
-        """For targets that were standardized by these."""
-        return self._replace(center=center, scale=scale)
+        """``scale * self(X) + center``."""
+        return self._replace(center=self.center * scale + center, scale=self.scale * scale)
 
 
 class ExpertMetric(NamedTuple):

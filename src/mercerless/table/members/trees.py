@@ -98,8 +98,8 @@ class Trees(NamedTuple):
         return raw * self.scale + self.center
 
     def in_units(self, center: NDArray, scale: NDArray) -> "Trees":
-        """For targets that were standardized by these."""
-        return self._replace(center=center, scale=scale)
+        """``scale * self(X) + center``."""
+        return self._replace(center=self.center * scale + center, scale=self.scale * scale)
 
 
 def raw_predictions(models: Sequence[Any], X: NDArray, n_functions: int) -> NDArray:

@@ -1,0 +1,33 @@
+"""Planted bugs of the learner of tables."""
+
+from bugs import Bug
+
+CLASSES = "test_table_classes.py"
+
+BUGS = [
+    # classes: log-odds, weights and the calibration of their average
+    Bug(
+        "table-pool-knows-the-row",
+        "others = np.setdiff1d(order, part)",
+        "others = order",
+        f"{CLASSES} -k own_score",
+    ),
+    Bug(
+        "table-members-without-log-odds",
+        "np.full(n_functions, slope)",
+        "np.ones(n_functions)",
+        f"{CLASSES} -k predict_log_odds",
+    ),
+    Bug(
+        "table-slope-of-all-members",
+        "slopes.append(calibration.slope)",
+        "slopes.append(1.0)",
+        f"{CLASSES} -k platt",
+    ),
+    Bug(
+        "table-units-replaced",
+        "center=self.center * scale + center, scale=self.scale * scale)\n\n\ndef raw_predictions",
+        "center=center, scale=self.scale)\n\n\ndef raw_predictions",
+        f"{CLASSES} -k of_trees_alone",
+    ),
+]
