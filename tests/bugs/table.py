@@ -30,4 +30,17 @@ BUGS = [
         "center=center, scale=self.scale)\n\n\ndef raw_predictions",
         f"{CLASSES} -k of_trees_alone",
     ),
+    # intervals
+    Bug(
+        "table-one-width",
+        "multiples * self._std(X)",
+        "multiples * np.mean(self._std(X), axis=0)",
+        "test_table_intervals.py -k cover_there",
+    ),
+    Bug(
+        "table-ratios-know-their-error",
+        "deviations[test] = _varying_deviation(squares[train], signs[train])(signs[test])",
+        "deviations[test] = _varying_deviation(squares, signs)(signs[test])",
+        "test_table_intervals.py -k not_seen",
+    ),
 ]

@@ -164,8 +164,9 @@ class ConformalMixin:
         """Intervals that contain the true number with a given probability.
 
         The prediction, plus and minus the out-of-fold error that a share `coverage` of the training items does not
-        exceed. The only assumption is that new items come from the same distribution as the training items; the
-        guarantee holds on average over items, not for each. After a fit with groups new items may be of new groups,
+        exceed; for models that predict standard deviations relative to these, so that intervals are wide where the
+        targets scatter. The only assumption is that new items come from the same distribution as the training items;
+        the guarantee holds on average over items, not for each. After a fit with groups new items may be of new groups,
         which come from the same distribution as those of the training items.
 
         Parameters
@@ -182,9 +183,13 @@ class ConformalMixin:
         ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
             Lower and upper ends; with several outputs each is covered separately.
         """
-        radius = interval_radius(self._held_out(**new), check_coverage(coverage))
+        radius = self._interval_radius(X, check_coverage(coverage), **new)
         prediction = self.predict(X, **new)
         return np.stack([prediction - radius, prediction + radius], axis=-1)
+
+    def _interval_radius(self, X: Any, coverage: float, **new: Any) -> NDArray:
+        """How far intervals reach on both sides of the predictions: the same everywhere, unless overridden."""
+        return interval_radius(self._held_out(**new), coverage)
 
     @property
     def suspects_(self) -> Suspects:

@@ -9,7 +9,7 @@ from sklearn.utils import check_consistent_length
 
 from mercerless.core.blocks import blockwise, check_rows, map_rows
 from mercerless.core.calibration import Calibration, calibrate_scores
-from mercerless.core.conformal import ConformalMixin
+from mercerless.core.conformal import ConformalMixin, conformal_rank
 from mercerless.core.estimator import FittedEstimator, Progress, class_scores
 from mercerless.core.folds import OutOfFold
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
@@ -168,6 +168,15 @@ class LocalRegressorMixin:
         """The form whose posterior variance the spread knows: that with most centers."""
         forms = self._kernel_forms()  # type: ignore[attr-defined]
         return max(forms, key=lambda form: (len(form.centers), form.weight), default=None)
+
+    def _interval_radius(self, X: Any, coverage: float, **new: Any) -> NDArray:
+        """A multiple of the standard deviations, which the out-of-fold errors exceed as rarely."""
+        self._held_out()  # type: ignore[attr-defined]  # raises if there are no errors to learn from
+        ratios = [spread.ratios for spread in self.spread_]
+        multiples = np.array([of[conformal_rank(len(of), coverage) - 1] for of in ratios])
+        if self._one_output:
+            multiples = multiples[0]
+        return multiples * self._std(X)
 
     @blockwise
     def _std(self, X: ArrayLike) -> NDArray:

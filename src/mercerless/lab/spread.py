@@ -47,6 +47,9 @@ class Spread(NamedTuple):
         Units of the signs, and the range of the training rows, beyond which they are taken at its ends.
     gain : float
         By how much the held-out log density of an error is higher than with one deviation for all; 0 where it is one.
+    ratios : ndarray of shape (n_errors,)
+        The absolute out-of-fold errors by deviations that were fitted without them, in ascending order: of these the
+        intervals of `predict_interval` are made.
     """
 
     level: float
@@ -56,6 +59,7 @@ class Spread(NamedTuple):
     low: NDArray
     high: NDArray
     gain: float = 0.0
+    ratios: NDArray = np.zeros(0)
 
     def __call__(self, signs: NDArray) -> NDArray:
         """Standard deviations where the signs (m, n_signs) are these."""
@@ -73,11 +77,12 @@ def fit_spread(errors: NDArray, signs: NDArray) -> Spread:
     varies = squares.min() < squares.max()
     if len(errors) < LIMITS.fewest or not varies:
         return _one_deviation(squares, signs)
-    gains = _held_out_gains(squares, signs)
+    gains, deviations = _held_out_gains(squares, signs)
     standard_error = gains.std() / np.sqrt(len(gains))
     if not gains.mean() > standard_error:
         return _one_deviation(squares, signs)
-    return _varying_deviation(squares, signs)._replace(gain=float(gains.mean()))
+    ratios = np.sort(np.sqrt(squares) / deviations)
+    return _varying_deviation(squares, signs)._replace(gain=float(gains.mean()), ratios=ratios)
 
 
 def _one_deviation(squares: NDArray, signs: NDArray) -> Spread:
@@ -90,6 +95,7 @@ def _one_deviation(squares: NDArray, signs: NDArray) -> Spread:
         scale=np.ones(n_signs),
         low=signs.min(axis=0),
         high=signs.max(axis=0),
+        ratios=np.sort(np.sqrt(squares / squares.mean())),
     )
 
 
@@ -112,19 +118,24 @@ def _varying_deviation(squares: NDArray, signs: NDArray) -> Spread:
     )
 
 
-def _held_out_gains(squares: NDArray, signs: NDArray) -> NDArray:
-    """By how much the log density of every error is higher with varying deviations, both fitted without its fold."""
+def _held_out_gains(squares: NDArray, signs: NDArray) -> tuple[NDArray, NDArray]:
+    """By how much the log density of every error is higher with varying deviations, both fitted without its fold.
+
+    Also these deviations.
+    """
     fold_of = np.random.RandomState(0).permutation(len(squares)) % LIMITS.folds
     gains = np.empty(len(squares))
+    deviations = np.empty(len(squares))
     for fold in range(LIMITS.folds):
         test = fold_of == fold
         train = ~test
         one = np.log(squares[train].mean())
-        varying = 2.0 * np.log(_varying_deviation(squares[train], signs[train])(signs[test]))
+        deviations[test] = _varying_deviation(squares[train], signs[train])(signs[test])
+        varying = 2.0 * np.log(deviations[test])
         loss_of_one = one + squares[test] * np.exp(-one)
         loss_of_varying = varying + squares[test] * np.exp(-varying)
         gains[test] = 0.5 * (loss_of_one - loss_of_varying)
-    return gains
+    return gains, deviations
 
 
 class Posterior(NamedTuple):
