@@ -189,9 +189,9 @@ class Landmarks(BaseEstimator):
         How many; all rows if there are fewer.
     method : {"uniform", "kmeans", "pivoted", "pursuit"}, default="uniform"
         How they are chosen, see `select_landmarks`. Pairs of items, the landmarks of `HyperRidge`, are chosen by
-        "uniform", "kmeans" or "leverage"; those of `SimilarityClassifier` by "uniform", "kmeans" or "pursuit": items
-        are compared with twice as many as are kept, and those whose comparisons say most about the targets, one after
-        another, are.
+        "uniform", "kmeans", "leverage" or "grid" (all pairs of `number` items); those of `SimilarityClassifier` by
+        "uniform", "kmeans" or "pursuit": items are compared with twice as many as are kept, and those whose comparisons
+        say most about the targets, one after another, are.
 
     See Also
     --------

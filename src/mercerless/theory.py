@@ -44,16 +44,29 @@ from mercerless.dank.theory import (
     dank_parts_bound,
     dank_screening,
 )
+from mercerless.hyper.theory import (
+    HyperErrors,
+    NoiseConstants,
+    hyper_concentration,
+    hyper_error_decomposition,
+    hyper_excess_constant,
+    hyper_fixed_error,
+    hyper_noise_constants,
+    hyper_output_error,
+    hyper_uniform_error,
+)
 from mercerless.krein.solver import minimize_on_sphere
 from mercerless.spectra import decompose
 
 __all__ = [
     "ConstrainedDank",
     "EigenvalueGrowth",
+    "HyperErrors",
     "HypothesisBound",
     "HypothesisError",
     "LabRate",
     "NesterovSolution",
+    "NoiseConstants",
     "PartsBound",
     "Screening",
     "best_decay",
@@ -68,8 +81,15 @@ __all__ = [
     "dank_parts_bound",
     "dank_screening",
     "eigenvalue_growth",
+    "hyper_concentration",
+    "hyper_error_decomposition",
+    "hyper_excess_constant",
+    "hyper_fixed_error",
+    "hyper_noise_constants",
+    "hyper_output_error",
     "hyper_ridge_exponent",
     "hyper_svr_exponent",
+    "hyper_uniform_error",
     "hypothesis_bound",
     "hypothesis_error",
     "krein_exponent",

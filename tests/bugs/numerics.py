@@ -621,6 +621,43 @@ BUGS = [
         '"categorical_features": None',
         "test_table.py -k split_categories",
     ),
+    # the hyper-kernel paper's elements
+    Bug(
+        "hyper-theory-grid",
+        "items = X[random.permutation(len(X))[: items_of_grid(n_centers)]]",
+        "items = X[: items_of_grid(n_centers)]",
+        "test_hyper_theory.py -k equation_9",
+    ),
+    Bug(
+        "hyper-theory-parts",
+        "coef = np.concatenate([solution.coef for solution in solutions]) / len(parts)",
+        "coef = np.concatenate([solution.coef for solution in solutions])",
+        "test_hyper_theory.py -k algorithm_1",
+    ),
+    Bug(
+        "hyper-theory-lemma-11",
+        "spread = 4.0 * variance + 4.0 / 3.0 * bound * distance ** (1.0 - theta)",
+        "spread = 4.0 * variance + 4.0 / 3.0 * bound * distance",
+        "test_hyper_theory.py -k lemma_11",
+    ),
+    Bug(
+        "hyper-theory-noise",
+        "of_variance = 2.0 ** (2.0 - theta) * (q * norm) ** theta",
+        "of_variance = 0.2 * (q * norm) ** theta",
+        "test_hyper_theory.py -k proposition_9",
+    ),
+    Bug(
+        "hyper-theory-decomposition",
+        "fixed=of_fixed - bias,",
+        "fixed=bias - of_fixed,",
+        "test_hyper_theory.py -k decomposition",
+    ),
+    Bug(
+        "hyper-theory-tail",
+        "2.0 ** (d + 2) * float(d) ** d",
+        "2.0 ** (d + 1) * float(d) ** d",
+        "test_hyper_theory.py -k printed",
+    ),
     # hyper
     Bug(
         "hyper-block-weights",

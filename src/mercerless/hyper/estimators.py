@@ -54,6 +54,7 @@ from mercerless.hyper.selection import (
     choose_regression,
     encode_target,
     learn_kernel,
+    pairs_of_grid,
 )
 from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.base import own_kernel
@@ -236,11 +237,13 @@ class HyperRidge(_HyperLearner):
     landmarks : int, Landmarks, "auto" or None, default="auto"
         Number of sections in the expansion (of landmark items for the tensor hyper-kernel); None uses all pairs (all
         items). "auto" is None up to 100 items (2000 for the tensor) and 500 above. `Landmarks` also sets how pairs are
-        chosen: "uniform", "kmeans" (means of clusters of midpoints) or "leverage"; the tensor hyper-kernel takes random
-        items, or with "kmeans" those nearest to cluster means.
+        chosen: "uniform", "kmeans" (means of clusters of midpoints), "leverage", or "grid", the paper's: all pairs of
+        so many items, in every part of its own. The tensor hyper-kernel takes random items, or with "kmeans" those
+        nearest to cluster means.
     n_parts : int or "auto", default=1
-        Divide the items and average the parts' kernels. All parts share their centers, so the result is as small as
-        one part's. "auto": parts of about 500 if there are more than 1000 items. Gaussian and Wishart only.
+        Divide the items and average the parts' kernels. All parts share their centers (unless these are grids), so the
+        result is as small as one part's. "auto": parts of about 500 if there are more than 1000 items. Gaussian and
+        Wishart only.
     solver : {"auto", "direct", "cg"}, default="auto"
         Normal equations accumulated in blocks, or conjugate gradients without them. "auto" decides by size, and falls
         back to the former if the latter miss `tol` by far and ten times as much work is enough.
@@ -529,7 +532,9 @@ def _count_landmarks(
         if n_items <= most and n_parts == 1:
             return None, "uniform"
         return LIMITS.default_landmarks, "uniform"
-    landmarks = as_landmarks(learner.landmarks, ("uniform", "kmeans", "leverage"))
+    landmarks = as_landmarks(learner.landmarks, ("uniform", "kmeans", "leverage", "grid"))
+    if landmarks.method == "grid" and not tensor:
+        return pairs_of_grid(landmarks.number), "grid"
     return landmarks.number, landmarks.method
 
 

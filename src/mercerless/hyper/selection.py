@@ -183,12 +183,19 @@ def make_design(hyper: HyperKernel, X: NDArray, centers: NDArray) -> Design:
 
 
 def choose_centers(hyper: HyperKernel, X: NDArray, n_centers: int, method: str, random) -> NDArray:
-    """Centers of an expansion: random pairs, means of clusters of midpoints, or pairs by their leverage scores."""
+    """Centers of an expansion: random pairs, means of clusters of midpoints, pairs by their leverage scores, or a grid.
+
+    A grid has all pairs of random items, of as many as have at most `n_centers` pairs.
+    """
     n_centers = min(n_centers, len(X) * (len(X) + 1) // 2)
     if isinstance(hyper, GaussianHyper) and hyper.constant:
         n_centers = 1  # more would be copies of it
     if method == "uniform":
         return hyper.centers_of(random_pairs(X, n_centers, random))
+    if method == "grid":
+        items = X[random.permutation(len(X))[: items_of_grid(n_centers)]]
+        first, second, _ = pair_index(len(items))
+        return hyper.centers_of(take_pairs(items, first, second))
     if method == "leverage":
         candidates = random_pairs(X, min(4 * n_centers, 4000), random)
         return hyper.centers_of(candidates[leverage_sample(hyper(candidates), n_centers, random)])
@@ -202,6 +209,16 @@ def choose_centers(hyper: HyperKernel, X: NDArray, n_centers: int, method: str, 
         return means
     nearest = np.unique([np.argmin(((middle - mean) ** 2).sum(axis=1)) for mean in means])
     return hyper.centers_of(candidates[nearest])
+
+
+def pairs_of_grid(n_items: int) -> int:
+    """How many pairs this many items have, each with itself included."""
+    return n_items * (n_items + 1) // 2
+
+
+def items_of_grid(n_pairs: int) -> int:
+    """The most items that have at most so many pairs."""
+    return int((np.sqrt(8 * n_pairs + 1) - 1) // 2)
 
 
 def leverage_sample(K: NDArray, size: int, random_state) -> NDArray:
@@ -259,7 +276,9 @@ def learn_kernel(
         return _learn_all_pairs(task, X[:], target)
     if n_centers is None:
         # non-negative least squares needs the normal equations: the sections of all pairs, as landmarks
-        n_centers = len(X) * (len(X) + 1) // 2
+        n_centers = pairs_of_grid(len(X))
+    if task.landmark_method == "grid":
+        return _learn_on_grids(task, X, target, random, report)
     centers = choose_centers(hyper, X, n_centers, task.landmark_method, random)
     gram = hyper.gram(centers)
     parts = np.array_split(random.permutation(len(X)), task.n_parts)
@@ -277,6 +296,38 @@ def learn_kernel(
     intercept = float(np.mean([s.intercept for s in solutions]))
     worst = max(solutions, key=lambda solution: solution.certificate)
     return HyperExpansion(hyper, centers, coef, intercept), worst
+
+
+def _learn_on_grids(
+    task: Regression, X: Any, target: PairTarget, random, report: Report | None
+) -> tuple[Kernel, HyperSolution]:
+    """Algorithm 1 of the paper: every part has landmarks of its own, a grid of its items; the kernels are averaged."""
+    parts = np.array_split(random.permutation(len(X)), task.n_parts)
+    seeds = random.randint(2**31 - 1, size=len(parts))
+    if len(parts) == 1:
+        found = [_solve_on_grid(task, X[:], target, seeds[0], report)]
+    else:
+        found = Parallel(n_jobs=task.n_jobs)(
+            delayed(with_settings(_solve_on_grid))(task, X[part], target.take(part), seed)
+            for part, seed in zip(parts, seeds)
+        )
+    centers = np.concatenate([centers for centers, _ in found])
+    solutions = [solution for _, solution in found]
+    coef = np.concatenate([solution.coef for solution in solutions]) / len(parts)
+    intercept = float(np.mean([solution.intercept for solution in solutions]))
+    worst = max(solutions, key=lambda solution: solution.certificate)
+    return HyperExpansion(task.hyper_kernel, centers, coef, intercept), worst
+
+
+def _solve_on_grid(
+    task: Regression, X: NDArray, target: PairTarget, seed: int, report: Report | None = None
+) -> tuple[NDArray, HyperSolution]:
+    """One part's own landmarks and its solution, equation (9)."""
+    hyper = task.hyper_kernel
+    assert task.n_landmarks is not None
+    random = np.random.RandomState(seed)
+    centers = choose_centers(hyper, X, task.n_landmarks, "grid", random)
+    return centers, _solve_part(task, X, target, centers, hyper.gram(centers), seed, report)
 
 
 def _learn_all_pairs(

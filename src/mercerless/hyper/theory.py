@@ -1,0 +1,450 @@
+"""What the hyper-kernel paper proves: constants of its bounds, and its error decomposition on a finite population."""
+
+from math import factorial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mercerless.core.validation import check_number, check_real, check_symmetric
+from mercerless.hyper.solver import ridge_exact
+from mercerless.kernels.hyper import HyperKernel, pair_index, take_pairs
+
+
+def hyper_concentration(
+    m: int, distance: float, *, variance: float = 1.0, bound: float = 1.0, theta: float = 0.0
+) -> float:
+    """The probability of Lemma 11 that the mean over pairs is far above its expectation, equation (25).
+
+    Parameters
+    ----------
+    m : int
+        The number of items, whose ``m (m - 1)`` ordered pairs are averaged.
+    distance : float
+        The lemma's epsilon, positive: the mean exceeds ``E xi`` by ``epsilon**(1 - theta / 2) sqrt((E xi)**theta +
+        epsilon**theta)``.
+    variance : float, default=1.0
+        The lemma's c1: ``E xi^2 <= c1 (E xi)**theta``.
+    bound : float, default=1.0
+        The lemma's T, a bound on ``|xi - E xi|``.
+    theta : float, default=0.0
+        The exponent of the variance condition, in [0, 1].
+
+    Returns
+    -------
+    float
+        ``exp(-(m - 1) epsilon**(2 - theta) / (4 c1 + 4/3 T epsilon**(1 - theta)))``.
+
+    See Also
+    --------
+    hyper_fixed_error : Proposition 13, which rests on it.
+
+    Examples
+    --------
+    >>> from mercerless.theory import hyper_concentration
+    >>> round(hyper_concentration(101, 0.3), 4)
+    0.1293
+    """
+    check_number("distance", distance)
+    _check_exponent(theta)
+    spread = 4.0 * variance + 4.0 / 3.0 * bound * distance ** (1.0 - theta)
+    return float(np.exp(-(m - 1) * distance ** (2.0 - theta) / spread))
+
+
+class NoiseConstants(NamedTuple):
+    """The constants that a noise condition gives.
+
+    Attributes
+    ----------
+    theta : float
+        The exponent (17) of the variance condition.
+    C_q : float
+        That of Proposition 9, from excess error to distance.
+    C_theta : float
+        That of Lemma 12, from excess error to variance.
+
+    Examples
+    --------
+    >>> from mercerless.theory import hyper_noise_constants
+    >>> hyper_noise_constants(2.0).theta
+    1.0
+    """
+
+    theta: float
+    C_q: float
+    C_theta: float
+
+
+def hyper_noise_constants(q: float, p: float = np.inf, norm: float = 1.0) -> NoiseConstants:
+    """The constants of equation (17), Proposition 9 and Lemma 12 for a median of p-average type q.
+
+    Parameters
+    ----------
+    q : float
+        The type, above 1.
+    p : float, default=inf
+        The average, positive.
+    norm : float, default=1.0
+        The norm in L^p of ``1 / (b a**(q - 1))``, from Definition 4.
+
+    Returns
+    -------
+    NoiseConstants
+        ``theta = min(2 / q, p / (p + 1))``, ``C_q = 2**(1 - 1/q) q**(1/q) norm**(1/q)`` and ``C_theta = 2**(2 - theta)
+        q**theta norm**theta``.
+
+    See Also
+    --------
+    hyper_svr_exponent : The rate that they lead to.
+
+    Examples
+    --------
+    >>> from mercerless.theory import hyper_noise_constants
+    >>> hyper_noise_constants(2.0, norm=3.0).C_theta
+    12.0
+    """
+    if not (q > 1 and p > 0):
+        raise ValueError(f"the theorem needs q > 1 and p > 0, got {q} and {p}.")
+    theta = min(2.0 / q, 1.0 if np.isinf(p) else p / (p + 1.0))
+    of_distance = 2.0 ** (1.0 - 1.0 / q) * (q * norm) ** (1.0 / q)
+    of_variance = 2.0 ** (2.0 - theta) * (q * norm) ** theta
+    return NoiseConstants(float(theta), float(of_distance), float(of_variance))
+
+
+def hyper_fixed_error(
+    m: int,
+    alpha: float,
+    regularization_error: float,
+    *,
+    theta: float,
+    C_theta: float,
+    bound: float = 1.0,
+    target_bound: float = 1.0,
+    size: float = 1.0,
+    delta: float = 0.05,
+) -> float:
+    """The bound (28) of Proposition 13 on the sample error S2 of the fixed kernel ``k_lambda``.
+
+    Parameters
+    ----------
+    m : int
+        The number of items.
+    alpha : float
+        The paper's lambda.
+    regularization_error : float
+        D(lambda), see `hyper_error_decomposition`.
+    theta, C_theta : float
+        The variance condition, see `hyper_noise_constants`.
+    bound, target_bound : float, default=1.0
+        The paper's B, at which kernels are clipped, and M*, the largest value of the target.
+    size : float, default=1.0
+        The paper's G, the root of the largest ``hyper_kernel(pair, pair)``; 1 for hyper-kernels of this library.
+    delta : float, default=0.05
+        The bound holds with probability ``1 - delta / 4``.
+
+    Returns
+    -------
+    float
+        ``D / 2 + 16 (C_theta + 1) (B + M* + G sqrt(D / lambda)) log(4 / delta) m**(-1 / (2 - theta)) + (G sqrt(D /
+        lambda) + M*) / m``.
+
+    See Also
+    --------
+    hyper_uniform_error : Proposition 14, for all kernels of a ball.
+
+    Examples
+    --------
+    >>> from mercerless.theory import hyper_fixed_error
+    >>> few, many = (hyper_fixed_error(m, 0.1, 0.1, theta=1.0, C_theta=4.0) for m in (100, 10_000))
+    >>> round(few, 2), round(many, 2)
+    (10.59, 0.16)
+    """
+    _check_exponent(theta)
+    largest = size * np.sqrt(regularization_error / alpha)
+    rate = np.log(4.0 / delta) * m ** (-1.0 / (2.0 - theta))
+    middle = 16.0 * (C_theta + 1.0) * (bound + target_bound + largest) * rate
+    return float(regularization_error / 2 + middle + (largest + target_bound) / m)
+
+
+def hyper_uniform_error(
+    m: int,
+    radius: float,
+    *,
+    theta: float,
+    C_theta: float,
+    capacity: float,
+    C_s: float = 1.0,
+    bound: float = 1.0,
+    target_bound: float = 1.0,
+    delta: float = 0.05,
+) -> float:
+    """The epsilon* of Proposition 14: S1 is at most 20 of it, half the excess error, and ``(B + M*) / m``.
+
+    Parameters
+    ----------
+    m : int
+        The number of items.
+    radius : float
+        The paper's R, a bound of at least 1 on the norm of the learned kernel.
+    theta, C_theta : float
+        The variance condition, see `hyper_noise_constants`.
+    capacity, C_s : float
+        The covering numbers (16): ``log N <= C_s (1 / radius)**s``.
+    bound, target_bound : float, default=1.0
+        The paper's B and M*.
+    delta : float, default=0.05
+        The bound holds with probability ``1 - delta / 4``.
+
+    Returns
+    -------
+    float
+        ``16 (M* + B) (C_theta + 1) (log(4 / delta) m**(-1 / (2 - theta)) + C_s m**(-1 / (2 + s - theta)) R**(s / (1 +
+        s)))``.
+
+    See Also
+    --------
+    hyper_fixed_error : Proposition 13, for one kernel.
+
+    Notes
+    -----
+    The statement of the proposition has a further factor ``R**s``, which its proof and (38) do not have; it is left
+    out here.
+
+    Examples
+    --------
+    >>> from mercerless.theory import hyper_uniform_error
+    >>> round(hyper_uniform_error(10_000, 10.0, theta=1.0, C_theta=4.0, capacity=0.1), 3)
+    0.116
+    """
+    _check_exponent(theta)
+    factor = 16.0 * (target_bound + bound) * (C_theta + 1.0)
+    of_confidence = np.log(4.0 / delta) * m ** (-1.0 / (2.0 - theta))
+    of_capacity = C_s * m ** (-1.0 / (2.0 + capacity - theta))
+    of_radius = radius ** (capacity / (1.0 + capacity))
+    return float(factor * (of_confidence + of_capacity * of_radius))
+
+
+def hyper_output_error(
+    m: int, bound: float, moment: float = 1.0, c: float = 1.0, d: int = 1, delta: float = 0.05
+) -> float:
+    """The bound (30) on what clipping the observed similarities at B costs.
+
+    Parameters
+    ----------
+    m : int
+        The number of items.
+    bound : float
+        The paper's B.
+    moment, c : float, default=1.0
+        M and c of the moment hypothesis (12): ``E |y|^l <= c l! M^l``.
+    d : int, default=1
+        Any natural number; a larger one pays for a larger B.
+    delta : float, default=0.05
+        The bound holds with probability ``1 - delta / 4``.
+
+    Returns
+    -------
+    float
+        ``c ((d + 1)! + 2**(d + 2) d**d) M**(d + 1) B**-d + 12 M 2**(d + 1) log(4 / delta) / m``.
+
+    See Also
+    --------
+    hyper_error_decomposition : All terms on a population.
+
+    Examples
+    --------
+    >>> from mercerless.theory import hyper_output_error
+    >>> round(hyper_output_error(10_000, bound=100.0), 3)
+    0.121
+    """
+    tail = c * (factorial(d + 1) + 2.0 ** (d + 2) * float(d) ** d) * moment ** (d + 1) * bound**-d
+    return float(tail + 12.0 * moment * 2.0 ** (d + 1) / m * np.log(4.0 / delta))
+
+
+def hyper_excess_constant(
+    *,
+    C_0: float,
+    C_theta: float,
+    C_s: float = 1.0,
+    bound: float = 1.0,
+    target_bound: float = 1.0,
+    size: float = 1.0,
+    moment: float = 1.0,
+    c: float = 1.0,
+) -> float:
+    """The constant C of Proposition 15: the excess error is at most ``4 C log(4 / delta) m**-Theta`` and two tails.
+
+    Parameters
+    ----------
+    C_0 : float
+        That of (15): ``D(lambda) <= C_0 lambda**r``.
+    C_theta : float
+        The variance condition, see `hyper_noise_constants`.
+    C_s : float, default=1.0
+        That of the covering numbers (16).
+    bound, target_bound, size : float, default=1.0
+        The paper's B, M* and G.
+    moment, c : float, default=1.0
+        M and c of the moment hypothesis (12).
+
+    Returns
+    -------
+    float
+        The largest of ``3 C_0``, ``(C_theta + 1) (672 M* + 640 B)``, ``32 (C_theta + 1) G sqrt(C_0)``, ``2 G
+        sqrt(C_0)`` and ``640 (C_theta + 1) (M* + B) C_s (3 c M + 4 M)``.
+
+    See Also
+    --------
+    hyper_svr_exponent : The exponent Theta.
+
+    Examples
+    --------
+    >>> from mercerless.theory import hyper_excess_constant
+    >>> hyper_excess_constant(C_0=1.0, C_theta=4.0)
+    44800.0
+    """
+    root = size * np.sqrt(C_0)
+    terms = [
+        3.0 * C_0,
+        (C_theta + 1.0) * (672.0 * target_bound + 640.0 * bound),
+        32.0 * (C_theta + 1.0) * root,
+        2.0 * root,
+        640.0 * (C_theta + 1.0) * (target_bound + bound) * C_s * (3.0 * c * moment + 4.0 * moment),
+    ]
+    return float(max(terms))
+
+
+class HyperErrors(NamedTuple):
+    """The error decomposition of hyper-kernel ridge regression on a finite population (Proposition 10).
+
+    Attributes
+    ----------
+    excess : float
+        The mean squared error of the learned kernel over all pairs of the population.
+    penalty : float
+        ``lambda |k|^2`` of the learned kernel.
+    regularization : float
+        D(lambda), equation (14).
+    learned : float
+        S1: how much less the learned kernel errs on the sample than on the population.
+    fixed : float
+        S2: how much more the population's kernel ``k_lambda`` errs on the sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels import GaussianHyper
+    >>> from mercerless.theory import hyper_error_decomposition
+    >>> X = np.linspace(0, 1, 12)[:, None]
+    >>> K = np.exp(-np.abs(X - X.T))
+    >>> found = hyper_error_decomposition(GaussianHyper(), X, K, np.arange(0, 12, 2), alpha=1e-3)
+    >>> found.excess + found.penalty <= found.regularization + found.learned + found.fixed
+    True
+    """
+
+    excess: float
+    penalty: float
+    regularization: float
+    learned: float
+    fixed: float
+
+
+def hyper_error_decomposition(
+    hyper_kernel: HyperKernel,
+    X: ArrayLike,
+    K: ArrayLike,
+    rows: ArrayLike,
+    Y: ArrayLike | None = None,
+    *,
+    alpha: float,
+) -> HyperErrors:
+    """Every term of Proposition 10 for the squared loss, on a population of which all pairs are known.
+
+    Parameters
+    ----------
+    hyper_kernel : HyperKernel
+        A Gaussian or Wishart hyper-kernel.
+    X : array-like of shape (N, n_features)
+        The population, all items equally likely.
+    K : array-like of shape (N, N)
+        The target ``k_rho`` between them.
+    rows : array-like of shape (m,)
+        The items of the sample.
+    Y : array-like of shape (m, m) or None, default=None
+        What is observed on the sample; None: the target without noise.
+    alpha : float
+        The paper's lambda.
+
+    Returns
+    -------
+    HyperErrors
+        The terms. ``excess + penalty <= regularization + learned + fixed`` holds for every sample.
+
+    See Also
+    --------
+    mercerless.HyperRidge : The regression.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels import GaussianHyper
+    >>> from mercerless.theory import hyper_error_decomposition
+    >>> X = np.linspace(0, 1, 10)[:, None]
+    >>> K = np.exp(-np.abs(X - X.T))
+    >>> found = hyper_error_decomposition(GaussianHyper(), X, K, np.arange(10), alpha=1e-3)
+    >>> bool(abs(found.learned) < 1e-12 and abs(found.fixed) < 1e-12)  # the sample is the population
+    True
+    """
+    X = check_real(X, "X").astype(float, copy=False)
+    K = check_symmetric(K, "K").astype(float, copy=False)
+    rows = np.asarray(rows)
+    block = np.ix_(rows, rows)
+    observed = K[block]
+    if Y is not None:
+        observed = check_symmetric(Y, "Y").astype(float, copy=False)
+    check_number("alpha", alpha)
+
+    of_sample = _Learned(hyper_kernel, X[rows], observed, alpha)
+    of_population = _Learned(hyper_kernel, X, K, alpha)
+    excess = _mean_square(of_sample(X) - K)
+    bias = _mean_square(of_population(X) - K)
+
+    noise = _mean_square(observed - K[block])
+    of_learned = _mean_square(of_sample(X[rows]) - observed) - noise
+    of_fixed = _mean_square(of_population(X[rows]) - observed) - noise
+    return HyperErrors(
+        excess=excess,
+        penalty=alpha * of_sample.square_norm,
+        regularization=bias + alpha * of_population.square_norm,
+        learned=excess - of_learned,
+        fixed=of_fixed - bias,
+    )
+
+
+class _Learned:
+    """The solution of (4) on all pairs of some items, with its norm in the hyper-RKHS."""
+
+    def __init__(self, hyper_kernel: HyperKernel, X: NDArray, Y: NDArray, alpha: float):
+        first, second, weight = pair_index(len(X))
+        self.hyper_kernel = hyper_kernel
+        self.pairs = take_pairs(X, first, second)
+        gram = hyper_kernel(self.pairs)
+        self.coef = ridge_exact(gram, Y[first, second], weight, alpha, False).coef
+        self.square_norm = float(self.coef @ gram @ self.coef)
+
+    def __call__(self, X: NDArray) -> NDArray:
+        first, second, _ = pair_index(len(X))
+        values = self.hyper_kernel(take_pairs(X, first, second), self.pairs) @ self.coef
+        K = np.empty((len(X), len(X)))
+        K[first, second] = values
+        K[second, first] = values
+        return K
+
+
+def _mean_square(A: NDArray) -> float:
+    return float(np.mean(A**2))
+
+
+def _check_exponent(theta: float) -> None:
+    if not 0 <= theta <= 1:
+        raise ValueError(f"theta must be in [0, 1], got {theta}.")
