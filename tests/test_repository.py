@@ -71,6 +71,7 @@ FLOORS = {
     "fit": 1,
     "base": 2,
     "features": 2,
+    "labels": 1,
     "comparisons": 2,
     "several": 2,
     "explaining": 2,

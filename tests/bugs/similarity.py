@@ -268,4 +268,41 @@ BUGS = [
         "groups = task.groups_of(np.arange(len(used)))",
         "test_groups.py -k without_weight",
     ),
+    # several labels and weights of classes
+    Bug(
+        "sim-labels-coupled",
+        "families.append(PerLabel(family) if is_coupled else family)",
+        "families.append(family)",
+        "test_several_labels.py -k one_model_per_label",
+    ),
+    Bug(
+        "sim-labels-of-first",
+        "columns.append(average(pair[positions], diagonal_known)[:, 1])",
+        "columns.append(average(scores[positions, :, :2], diagonal_known)[:, 1])",
+        "test_several_labels.py -k one_model_per_label",
+    ),
+    Bug(
+        "sim-labels-positions",
+        "columns.append(average(pair[positions], diagonal_known)[:, 1])",
+        "columns.append(average(pair[: len(positions)], diagonal_known)[:, 1])",
+        "test_several_labels.py -k one_model_per_label",
+    ),
+    Bug(
+        "sim-labels-strata",
+        "return np.unique(self.y, axis=0, return_inverse=True)[1].ravel()",
+        "return self.y[:, 0]",
+        "test_several_labels.py -k dealt_evenly",
+    ),
+    Bug(
+        "sim-labels-absence",
+        "np.stack([-present, present], axis=2)",
+        "np.stack([present, -present], axis=2)",
+        "test_several_labels.py -k 'frequencies or one_model'",
+    ),
+    Bug(
+        "sim-class-weight-without-items",
+        "weight = check_weight(factors * weight, len(labels))",
+        "weight = check_weight(factors, len(labels))",
+        "test_several_labels.py -k weights_multiply",
+    ),
 ]

@@ -19,11 +19,19 @@ class SimilarityTask(NamedTuple):
     # targets of the learners and attributes that describe them, from y and the weights
     encode: Callable[[NDArray, NDArray], tuple[NDArray, dict[str, Any]]]
     block_of: NDArray | None = None  # as `Training.block_of`, if it is shared by several models
+    has_labels: bool = False  # whether y has a column of 0 and 1 for each of several labels
 
     @property
     def used(self) -> NDArray:
         """Positions of the items that carry weight."""
         return used_rows(self.weight, len(self.y))
+
+    @property
+    def strata(self) -> NDArray:
+        """What folds hold equal shares of, if there are classes; of several labels their combinations."""
+        if self.has_labels:
+            return np.unique(self.y, axis=0, return_inverse=True)[1].ravel()
+        return self.y
 
     def groups_of(self, rows: NDArray) -> NDArray | None:
         """The groups of some items, if there are groups."""
@@ -80,7 +88,7 @@ def make_training(
     fold_of = fold_numbers(
         cv,
         items,
-        task.y,
+        task.strata,
         classify=classify,
         groups=task.groups,
         precomputed=precomputed,

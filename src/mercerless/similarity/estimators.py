@@ -12,9 +12,11 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.asymmetric.selection import decay_of
@@ -76,6 +78,7 @@ from mercerless.similarity.directions import (
 )
 from mercerless.similarity.explaining import StackReasonsMixin
 from mercerless.similarity.families import Comparisons, StackFamily
+from mercerless.similarity.labels import are_labels, check_label_matrix, encode_labels, fit_labels
 from mercerless.similarity.landmarks import (
     LandmarkItems,
     LandmarkRows,
@@ -87,10 +90,12 @@ from mercerless.similarity.sparse import refuse_hits
 from mercerless.similarity.stack import (
     AllItems,
     Average,
+    RunTasks,
     Source,
     Stack,
     fit_stack,
     important_items,
+    run_in_order,
     without_blocks,
 )
 from mercerless.spectra import KINDS, as_similarities, check_kind, square_similarities, symmetrize
@@ -161,6 +166,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     diagonal_: float | None
     used_: Any
     members_: tuple
+    multilabel_ = False
     landmarks_: NDArray | None = None
     similarities_: dict[str, Any]
     mean_: NDArray  # of a regressor's targets, as scale_
@@ -198,6 +204,11 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         self._check_parameters()
         refuse_hits(X, type(self).__name__)
         kernels = named_kernels(self.kernel, X)
+        if task.has_labels and (kernels is not None or self.direction == "both"):
+            raise ValueError(
+                "Several labels per item take one similarity, and direction='symmetric' or 'mean'; "
+                "fit one model per column of y."
+            )
         if kernels is None:
             self._finish(self._fit_prepared(self._prepare(X, task)))
         else:
@@ -234,6 +245,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             "certificate_": mixture.residual,
             "similarities_": several.models,
             "stack_": several,
+            "_basis": None,  # each model has its own
         }
 
     def _fit_similarity(
@@ -268,6 +280,11 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         landmarks = None
         if self.direction != "both":
             landmarks = self._requested_landmarks(kernel, items, len(task.used))
+        if landmarks is not None and task.has_labels:
+            raise ValueError(
+                "Several labels per item need all comparisons; set landmarks=None, or fit one "
+                "model per column of y."
+            )
         if landmarks is not None:
             return self._with_landmarks(kernel, items, task, landmarks, candidates)
         return self._with_all_items(kernel, items, task)
@@ -497,10 +514,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             training = prepared.training
 
             def fit_quietly(source: AllItems) -> Stack:
-                stack = fit_stack(
-                    source, training.Y, training.weight, is_classifier(self), training.block_of
-                )
-                return without_blocks(stack)
+                return without_blocks(self._stack_of(source, training, run_in_order))
 
             attributes["one_way_"] = prepared.one_way.fit(fit_quietly, training.fold_of)
         return attributes
@@ -508,14 +522,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     def _fit_stack(self, source: Source, training: Training) -> dict[str, Any]:
         """Fit the stack, warn if it is no good, and return the attributes that describe it."""
         with self._progress(int(training.fold_of.max()) + 2) as progress:
-            stack = fit_stack(
-                source,
-                training.Y,
-                training.weight,
-                is_classifier(self),
-                training.block_of,
-                run=partial(run_tasks, progress, self.n_jobs),
-            )
+            stack = self._stack_of(source, training, partial(run_tasks, progress, self.n_jobs))
         if not self._is_one_of_several:
             stack = without_blocks(stack)
         average = stack.average
@@ -532,6 +539,15 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             "out_of_fold_": out_of_fold,
             "stack_": stack,
         }
+
+    def _stack_of(self, source: Source, training: Training, run: RunTasks) -> Stack:
+        """The stack for the targets, or for several labels per item."""
+        if training.encoding.get("multilabel_"):
+            assert isinstance(source, AllItems)
+            return fit_labels(source, training.Y, training.weight, training.block_of, run)
+        return fit_stack(
+            source, training.Y, training.weight, is_classifier(self), training.block_of, run=run
+        )
 
     def _warn(self, average: Average, Y: NDArray, weight: NDArray) -> None:
         """Warn of a stack that is worse than a constant (but for one of several similarities), or was not solved."""
@@ -703,6 +719,11 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     ) -> OutOfFold:
         """The out-of-fold predictions of the stack that judges new items given in this way."""
         held_out = super()._held_out()
+        if self.multilabel_:
+            raise ValueError(
+                "Prediction sets and suspects are for one label per item; fit one model per "
+                "column of y."
+            )
         if isinstance(self.stack_, Several):
             return held_out
         if self.one_way_ is not None and reverse is None:
@@ -728,6 +749,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             raise ValueError(
                 "explain needs both directions of new items; pass the other one as reverse."
             )
+        if self.multilabel_:
+            raise ValueError("explain is for one label per item; fit one model per column of y.")
         if is_classifier(self) and len(self.classes_) < 2:
             raise ValueError(
                 "The training items have one class only, so that there is nothing to explain."
@@ -765,6 +788,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             raise ValueError(
                 "sparsify is for a model of one similarity that was fitted on all comparisons."
             )
+        if self.multilabel_:
+            raise ValueError("sparsify is for one label per item; fit one model per column of y.")
         if self.direction == "both":
             raise ValueError("sparsify is for direction='symmetric' or 'mean', not 'both'.")
         y = align_by_name(X, y)
@@ -876,6 +901,9 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
         directions, ``"both"`` also learns from each of them (see Notes), from all items of one similarity. For
         precomputed rows of new items pass the other direction as ``reverse`` to `predict`; without it they are judged,
         with a warning, by a second stack that knows one direction only.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply the sample weights. Probabilities are then those of classes in these
+        proportions; prediction sets cover as stated.
     cv : int, cross-validation splitter or iterable of splits, default=5
         Folds for scores, calibration and weights; a number is reduced to the number of items, and classes may be
         smaller than it. Every item must be tested exactly once.
@@ -887,7 +915,10 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The class labels.
+        The class labels; the numbers of the columns if y has several labels per item.
+    multilabel_ : bool
+        Whether y had several labels per item. Then `weights_` has a row per label, `negative_spectrum_` is a tuple,
+        `family_scores_` are means over the labels, and `out_of_fold_` holds the probability of every label.
     members_ : tuple of Setting
         The learners with a weight above 0: family, parameter (penalty or number of neighbors) and width.
     weights_ : ndarray of shape (n_members,)
@@ -995,16 +1026,57 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
     True
     """
 
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        kind: Any = "auto",
+        landmarks: int | str | Landmarks | ArrayLike | None = "auto",
+        direction: str = "symmetric",
+        class_weight: dict | str | None = None,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        super().__init__(
+            kernel,
+            kind=kind,
+            landmarks=landmarks,
+            direction=direction,
+            cv=cv,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
     def _task(self, y: Any, sample_weight: Any, groups: Any) -> SimilarityTask:
+        if are_labels(y):
+            return self._task_of_labels(y, sample_weight, groups)
         labels = check_labels(y, type(self).__name__)
         weight = check_weight(sample_weight, len(labels))
+        if self.class_weight is not None:
+            factors = compute_sample_weight(self.class_weight, labels)
+            weight = check_weight(factors * weight, len(labels))
         groups = check_groups(groups, len(labels))
         if groups is not None:
             is_used = weight > 0.0
             warn_of_lonely_classes(labels[is_used], groups[is_used])
         return SimilarityTask(labels, weight, groups, encode_classes)
 
+    def _task_of_labels(self, y: Any, sample_weight: Any, groups: Any) -> SimilarityTask:
+        """The task for a column of 0 and 1 for each of several labels."""
+        if self.class_weight is not None:
+            raise ValueError(
+                "class_weight is for one label per item; fit one model per column of y."
+            )
+        labels = check_label_matrix(y)
+        weight = check_weight(sample_weight, len(labels))
+        groups = check_groups(groups, len(labels))
+        return SimilarityTask(labels, weight, groups, encode_labels, has_labels=True)
+
     def _finish(self, attributes: dict[str, Any]) -> Self:
+        if attributes.get("multilabel_"):
+            return super()._finish(attributes)
         held_out = attributes["out_of_fold_"]
         numbers = np.searchsorted(attributes["classes_"], held_out.target)
         attributes["out_of_fold_"] = held_out._replace(target=numbers)
@@ -1035,7 +1107,8 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`.
+            Probabilities, in the order of `classes_`. After a fit with several labels per item, the probability of each
+            label to be present; they do not sum to 1.
         """
         return self._predict(X, diag, reverse)
 
@@ -1043,7 +1116,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
     def decision_function(
         self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
     ) -> NDArray:
-        """Log-odds of the second of two classes, or log-probabilities of more.
+        """Log-odds of the second of two classes or of each of several labels, or log-probabilities of more classes.
 
         Parameters
         ----------
@@ -1055,7 +1128,10 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             The decision values.
         """
-        logs = np.log(np.maximum(self.predict_proba(X, diag, reverse), np.finfo(float).tiny))
+        proba = self.predict_proba(X, diag, reverse)
+        if self.multilabel_:
+            return logit(np.clip(proba, 1e-15, 1.0 - 1e-15))
+        logs = np.log(np.maximum(proba, np.finfo(float).tiny))
         return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
 
     @blockwise
@@ -1072,10 +1148,17 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Labels.
+            Labels. After a fit with several labels per item, 0 and 1 in the shape (n_samples, n_labels).
         """
         proba = self.predict_proba(X, diag, reverse)
+        if self.multilabel_:
+            return (proba > 0.5).astype(int)
         return self.classes_[proba.argmax(axis=1)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.direction != "both" and not self._has_landmarks
+        return tags
 
 
 class SimilarityRegressor(MultiOutputMixin, RegressorMixin, _Similarity):

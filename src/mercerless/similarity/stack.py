@@ -113,7 +113,7 @@ class Average(NamedTuple):
 class Stack(NamedTuple):
     """A fitted stack: its average and its members."""
 
-    average: Average
+    average: Any  # `Average`, or `similarity.labels.LabelAverages`
     members: Members
     judged: NDArray  # positions of the items with out-of-fold predictions
     points: NDArray  # positions of the items at which Gaussians are placed, with landmarks
@@ -365,6 +365,8 @@ def _losses(prediction: NDArray, Y: NDArray, classify: bool) -> NDArray:
 
 def without_blocks(stack: Any) -> Any:
     """A stack without the predictions by blocks, which only the fit needs."""
+    if stack.average.by_block is None:
+        return stack
     return stack._replace(average=stack.average._replace(by_block=None))
 
 
