@@ -730,7 +730,7 @@ BUGS = [
         "vote-weights",
         "np.bincount(column, weights=WEIGHTS).argmax()",
         "np.bincount(column).argmax()",
-        f"{VOTE} -k 'combine or hand'",
+        f"{VOTE} -k 'joint_vote'",
     ),
     Bug(
         "vote-all-repeats",
