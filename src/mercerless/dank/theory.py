@@ -385,8 +385,8 @@ def dank_parts_bound(
     K = _check_kernel(K)
     differs = _are_apart(parts, len(K))
     between = float(np.abs(K[differs]).sum())
-    printed = 0.5 * (largest - smallest) * C**2 * between
-    return PartsBound(between, printed, largest * C**2 * between)
+    printed = 0.5 * float(largest - smallest) * C**2 * between
+    return PartsBound(between, printed, float(largest) * C**2 * between)
 
 
 class Screening(NamedTuple):
