@@ -343,3 +343,43 @@ def test_a_model_keeps_the_words_that_mean_gaps(tmp_path, monkeypatch):
     said = (tmp_path / "predictions.csv").read_text()
     assert main(["predict", "model.skops", "empty.csv", "--probabilities"]) == 0
     assert said == (tmp_path / "predictions.csv").read_text()
+
+
+WARPING = '''
+import numpy as np
+
+def warping(a, b):
+    """Dynamic time warping with squared differences."""
+    cost = np.full((len(a) + 1, len(b) + 1), np.inf)
+    cost[0, 0] = 0.0
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            cost[i + 1, j + 1] = (x - y) ** 2 + min(cost[i, j], cost[i, j + 1], cost[i + 1, j])
+    return float(np.sqrt(cost[-1, -1]))
+'''
+
+
+def test_series_of_a_file_are_compared_as_they_are_by_a_function(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "warp_for_test.py").write_text(WARPING)
+    rng = np.random.default_rng(0)
+    series = [np.sin(0.5 * np.arange(rng.integers(8, 14))) + i % 2 for i in range(26)]
+    lines = [",".join(f"{x:.6f}" for x in one) + f":{i % 2}" for i, one in enumerate(series)]
+    head = "@problemName waves\n@timeStamps false\n@univariate true\n@classLabel true 0 1\n@data\n"
+    (tmp_path / "waves.ts").write_text(head + "\n".join(lines))
+    problem = read_problem("waves.ts", similarity="warp_for_test:warping")
+    assert problem.kind == "distance" and problem.X.shape == (26, 26)
+    assert "series" not in guessed(problem)
+    scope = {}
+    exec(WARPING, scope)
+    expected = scope["warping"](np.round(series[3], 6), np.round(series[8], 6))
+    assert problem.X[3, 8] == pytest.approx(expected)
+    np.testing.assert_allclose(problem.items[5], series[5], atol=1e-6)
+    stretched = read_problem("waves.ts")
+    assert stretched.kind == "table"
+    assert any(
+        "--similarity aeon.distances:dtw_distance" in guess.why for guess in stretched.guesses
+    )
+    words = ["fit", "waves.ts", "--similarity", "warp_for_test:warping", "--learner", "neighbors"]
+    assert main(words) == 2
+    assert "A model of series cannot be kept in a file; fit it in Python" in capsys.readouterr().err

@@ -54,6 +54,11 @@ def run(args: argparse.Namespace) -> int:
     persistence.check_installed()
     output = _common.check_output(args.output, ".skops")
     problem = _common.read(args)
+    if problem.items is not None and not all(isinstance(item, str) for item in problem.items):
+        raise ValueError(
+            "A model of series cannot be kept in a file; fit it in Python, with the code that "
+            "'mercerless compare' prints."
+        )
     if args.learner is None:
         args.processes = []
         comparison = _common.run_comparison(args, problem)

@@ -309,8 +309,10 @@ def parse_series(text: str, path: Path) -> CellTable:
         raise ValueError(f"{what} is not a readable .ts file: it has labels but no series.")
     columns: dict[str, Any] = {}
     notes = []
+    dimensions = []
     for dimension in range(n_dimensions):
         series = [_numbers(row[dimension], what) for row in rows]
+        dimensions.append(series)
         values, note = _as_columns(series, what)
         prefix = "t" if n_dimensions == 1 else f"d{dimension + 1}_t"
         columns |= {f"{prefix}{i + 1}": column for i, column in enumerate(values.T)}
@@ -319,7 +321,8 @@ def parse_series(text: str, path: Path) -> CellTable:
         is_numeric = label == "target" and all(map(is_number, labels))
         columns[label] = np.array(labels, dtype=np.float64 if is_numeric else object)
     frame = pandas().DataFrame(columns).replace({"?": np.nan} if label == "class" else {})
-    return CellTable(path, frame, series=next(filter(None, notes), ""))
+    items = _as_items(dimensions)
+    return CellTable(path, frame, series=next(filter(None, notes), ""), items=items)
 
 
 def _numbers(cells: str, what: str) -> NDArray:
@@ -331,6 +334,16 @@ def _numbers(cells: str, what: str) -> NDArray:
             f"{what} has {cells[:20]!r} where a series of numbers should be; separate numbers by "
             "commas and dimensions by colons."
         ) from None
+
+
+def _as_items(dimensions: list[list[NDArray]]) -> tuple[NDArray, ...]:
+    """Return series as they are, of several dimensions in rows; none if the dimensions of one differ in length."""
+    if len(dimensions) == 1:
+        return tuple(dimensions[0])
+    together = list(zip(*dimensions))
+    if any(len({len(values) for values in one}) > 1 for one in together):
+        return ()
+    return tuple(np.array(one) for one in together)
 
 
 def _as_columns(series: list[NDArray], what: str) -> tuple[NDArray, str]:

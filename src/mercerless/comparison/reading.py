@@ -350,6 +350,8 @@ class _Source:
         if label is not None:
             matrices.check_even(table)
         y = None if label is None else self._parse_column(table, label)
+        if table.items and self.similarity is not None and y is not None:
+            return self.make(list(table.items), y)
         rest = table.without([label])
         groups, rest = self._table_groups(rest)
         test, rest = self._table_split(rest)
@@ -395,8 +397,9 @@ class _Source:
             self.kind = table.kind
             reason = "R printed them" if table.kind == "distance" else "the lines are SMILES"
             self.guess("kind", table.kind, reason, "kind")
-        if table.series:
-            self.guess("series", table.series, "by linear interpolation", "format")
+        if table.series and self.similarity is None:
+            remedy = "--similarity aeon.distances:dtw_distance, or your own, takes them as they are"
+            self.guess("series", table.series, f"by linear interpolation; {remedy}", "similarity")
         if table.ids is not None and self.kind != "strings":
             self.guess(
                 "names of the items",

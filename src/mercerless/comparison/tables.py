@@ -58,8 +58,8 @@ class CellTable:
 
     ``ragged`` says which line is longer or shorter than the others, '' if all have the same length; missing cells are
     then at the ends of the lines. ``none_levels`` are the columns of words in which "None" stands; it is a missing
-    value there only if ``none_is_missing``. ``series`` describes how series became columns. ``missing`` are words that
-    the user said mean a gap.
+    value there only if ``none_is_missing``. ``series`` describes how series became columns, and ``items`` are the
+    series themselves. ``missing`` are words that the user said mean a gap.
     """
 
     path: Path
@@ -75,6 +75,7 @@ class CellTable:
     kind: str | None = None
     series: str = ""
     missing: tuple[str, ...] = ()
+    items: tuple[NDArray, ...] = ()
 
     @property
     def what(self) -> str:
