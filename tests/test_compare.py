@@ -491,8 +491,10 @@ def test_bad_budgets(text):
 class Clock:
     """A clock that the fake tasks move."""
 
+    start = 0.0
+
     def __init__(self):
-        self.now = 0.0
+        self.now = self.start
 
     def __call__(self):
         return self.now
@@ -588,6 +590,13 @@ def test_baselines_have_all_splits_before_dearer_learners_have_any(monkeypatch):
     run, clock = fake_run(monkeypatch, seconds, 60.0, curves=False)
     order = [task.learner for task in run.store.records]
     assert order[:10] == ["dummy"] * 5 + ["features"] * 5 and clock.now < 60
+
+
+def test_a_slow_start_leaves_half_of_the_budget(monkeypatch):
+    seconds = {"dummy": 0.01, "neighbors": 0.5}
+    monkeypatch.setattr(Clock, "start", 45.0)
+    run, clock = fake_run(monkeypatch, seconds, 20.0, curves=False)
+    assert Task("neighbors", 0, 4, 1.0, "defaults") in run.store.records and 45 < clock.now < 56
 
 
 def test_a_search_that_does_not_fit_is_not_begun(monkeypatch):

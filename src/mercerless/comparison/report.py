@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from mercerless.comparison.drawing import (
     NO_NUMBER,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 __all__ = ["render", "render_matrix", "render_short"]
 
 
+@threadpool_limits.wrap(limits=1)  # several threads wait for each other on busy cores
 def render(comparison: "Comparison", command: str | None = None) -> str:
     """Return the page, HTML that needs nothing else; `command` reproduces it, None means the call in Python.
 
