@@ -395,6 +395,19 @@ def test_dask_arrays_and_memory_maps_give_the_same_model(
         classifier(landmarks=None, **kernel).fit(da.from_array(X[:N], chunks=(50, 5)), y[:N])
 
 
+def test_a_model_on_landmarks_is_smaller_than_one_on_all_items(data, distances, columns, model):
+    """It keeps the points' comparisons once and nothing that only the fit needs, and predicts the same when loaded."""
+    on_all = classifier(landmarks=None).fit(distances[:N, :N], data[1][:N])
+    saved = pickle.dumps(model.stack_.members)
+    assert len(saved) < 0.8 * len(pickle.dumps(on_all.stack_.members))
+    new = Comparisons(-0.5 * distances[N:, columns] ** 2, np.zeros(40), np.zeros(M))
+    expected = model.stack_.members.scores(new)
+    model.stack_.members.scores(new)  # coordinates that are computed on the way are not saved
+    again = pickle.dumps(model.stack_.members)
+    assert len(again) < 1.02 * len(saved)
+    np.testing.assert_allclose(pickle.loads(again).scores(new), expected, rtol=1e-12)
+
+
 def test_many_rows_are_judged_by_some(data, distances, columns, model, monkeypatch):
     monkeypatch.setattr(few, "n_judged", lambda n, q: 80)
     monkeypatch.setattr(few, "n_points", lambda n: 50)

@@ -506,9 +506,27 @@ BUGS = [
         "test_landmarks.py -k held_out",
     ),
     Bug(
+        "landmarks-fold-in-its-sums",
+        "for number, part in enumerate(by_fold) if number != fold]",
+        "for number, part in enumerate(by_fold) if number >= 0]",
+        "test_landmarks.py -k without_a_fold",
+    ),
+    Bug(
+        "landmarks-triangles-kept",
+        "self.spans[width]._replace(triangle=None)",
+        "self.spans[width]",
+        "test_landmarks.py -k smaller_than",
+    ),
+    Bug(
+        "landmarks-points-saved-twice",
+        'if name != "at_points"}',
+        "}",
+        "test_landmarks.py -k smaller_than",
+    ),
+    Bug(
         "landmarks-center-of-sums",
-        "cross[:, outputs] - np.outer(first, mean)",
-        "cross[:, outputs]",
+        "products.cross[:, outputs] - np.outer(products.first, mean)",
+        "products.cross[:, outputs]",
         "test_landmarks.py -k 'without_a_fold or family_of_all'",
     ),
     Bug(
