@@ -320,10 +320,10 @@ def lab_compare():
 
 
 def lab_tests():
-    """P-values of LAB's ranks against every peer's after Holm's correction, and the largest but Laplace ridge's."""
+    """P-values of ranks against every peer after Holm's correction, and the largest but that of Laplace ridge."""
     means = lab_means().set_index("set").round(4)
     ranks = pd.DataFrame(rankdata(-means.to_numpy(), axis=1), means.index, means.columns)
-    gaps = ranks.drop(columns="lab").sub(ranks.lab, axis=0)
+    gaps = ranks.drop(columns="table").sub(ranks.table, axis=0)
     statistics = gaps.mean() / gaps.sem()
     p_values = dict(zip(gaps, 2 * student.sf(statistics.abs(), len(gaps) - 1)))
     p_values = script("lab_tables").holm(p_values)
@@ -347,7 +347,7 @@ def lab_growth():
     return pd.concat(parts, ignore_index=True)
 
 
-BOOSTED = {"lab": "LAB", "lightgbm": "LightGBM", "catboost": "CatBoost"}
+BOOSTED = {"table": "table learner", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 FURTHER = {
     "xgboost": "XGBoost",
     "extra_trees": "extremely random trees",
@@ -355,7 +355,7 @@ FURTHER = {
     "mlp": "network",
     "laplace_ridge": "ridge, Laplace",
     "xrfm": "xrfm",
-    "lab_local": "LAB, local forms alone",
+    "lab_local": "local forms alone",
 }
 MEASURES = {  # title, task, column, sign
     "r2": ("regression, R2", "regression", "score", 1),
@@ -419,15 +419,17 @@ def lab_readme():
 
 
 def lab_pairs():
-    """LAB beside every learner of the bands: a set counts once, by the mean difference over its bands."""
+    """The table learner beside every learner of the bands: a set counts once, by the mean difference over its bands."""
     titles = BOOSTED | FURTHER
-    peers = [peer for peer in titles if peer in set(results("papers/lab_bands").learner) - {"lab"}]
+    peers = [
+        peer for peer in titles if peer in set(results("papers/lab_bands").learner) - {"table"}
+    ]
     rows = []
     for measure, (title, *_) in MEASURES.items():
         gains = {}
         for peer in peers:
-            scores = table_scores("lab_bands", measure, ("lab", peer))
-            gains[peer] = (scores.lab - scores[peer]).groupby("set").mean().round(5)
+            scores = table_scores("lab_bands", measure, ("table", peer))
+            gains[peer] = (scores.table - scores[peer]).groupby("set").mean().round(5)
         tests = {
             peer: wilcoxon(gain).pvalue if gain.any() else 1.0
             for peer, gain in gains.items()
@@ -443,15 +445,15 @@ def lab_pairs():
 
 
 def lab_behind(name, *measures):
-    """Where LAB does not have the best score, with the best."""
+    """Where the table learner does not have the best score, with the best."""
     parts = []
     for measure in measures:
         scores = table_scores(name, measure)
         best = scores.idxmax(axis=1).map(BOOSTED)
         scores = scores.assign(peer=best, best=scores.max(axis=1))
-        behind = scores[scores.lab < scores.best].reset_index()
+        behind = scores[scores.table < scores.best].reset_index()
         sign = MEASURES[measure][-1]
-        parts.append(behind.assign(lab=sign * behind.lab, best=sign * behind.best))
+        parts.append(behind.assign(table=sign * behind.table, best=sign * behind.best))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -478,7 +480,7 @@ def lab_bands_seconds():
     sums = bands.sum()
     sums.columns = [" ".join(name) for name in sums.columns]
     sums = sums.assign(
-        fits=bands.size(), times=sums["cpu_seconds lab"] / sums["cpu_seconds lightgbm"]
+        fits=bands.size(), times=sums["cpu_seconds table"] / sums["cpu_seconds lightgbm"]
     ).reset_index()
     return sums.assign(at_most=np.where(sums.index == 0, "at most ", ""))
 
@@ -487,7 +489,7 @@ def lab_bands_prediction():
     rows = clean("lab_bands").pivot_table(
         index=["rows", "set"], columns="learner", values="predict_seconds"
     )
-    return rows.assign(times=rows.lab / rows.lightgbm)
+    return rows.assign(times=rows.table / rows.lightgbm)
 
 
 def lab_tables_seconds():
@@ -497,13 +499,13 @@ def lab_tables_seconds():
 
 
 def lab_variants():
-    """LAB and LightGBM by set and variant, in the splits that both have; outliers are targets moved, so numbers."""
+    """Two learners by set and variant, in the splits that both have; outliers are moved targets, so of numbers."""
     rows = results("papers/lab_variants").query("variant != 'outliers' or task == 'regression'")
     keys = ["task", "set", "variant"]
     scores = rows.pivot_table(index=[*keys, "split"], columns="learner", values="score")
-    variants = scores[["lab", "lightgbm"]].dropna().groupby(keys)
+    variants = scores[["table", "lightgbm"]].dropna().groupby(keys)
     means = variants.mean().assign(splits=variants.size()).reset_index()
-    means["gain"] = means.lab - means.lightgbm
+    means["gain"] = means.table - means.lightgbm
     clean_gain = means[means.variant == "clean"].set_index("set").gain
     return means.assign(
         clean_gain=means["set"].map(clean_gain), varied=len(script("lab_tables").VARIED)
@@ -585,8 +587,8 @@ def see_coverage(items):
 
 
 def see_stated():
-    """Coverage of all learners but LAB."""
-    return results("papers/see_coverage").query("model != 'lab'")
+    """Coverage of all learners but the table learner."""
+    return results("papers/see_coverage").query("model != 'table'")
 
 
 def see_off(items):
@@ -611,16 +613,16 @@ def see_deviation():
 
 
 def see_density():
-    """LAB's log-density against a Gaussian process and against one deviation for all items."""
+    """The table learner's log-density against a Gaussian process and against one deviation for all items."""
     rows = wide(results("papers/see_deviation"), "set", "method", "log_density")
-    lab = rows["LABRegressor"]
-    better = lab > rows["Gaussian process"]
-    return rows.assign(better=better, gain=lab - rows["LABRegressor, one deviation"])
+    ours = rows["TableRegressor"]
+    better = ours > rows["Gaussian process"]
+    return rows.assign(better=better, gain=ours - rows["TableRegressor, one deviation"])
 
 
 def see_widths():
     rows = wide(results("papers/see_width"), "set", "method", "width")
-    return rows.assign(narrower=rows["LABRegressor.predict_interval"] < rows["Gaussian process"])
+    return rows.assign(narrower=rows["TableRegressor.predict_interval"] < rows["Gaussian process"])
 
 
 # ---------------------------------------------------------------------------------------------------- compare

@@ -183,13 +183,16 @@ def test_tables_of_learners_take_rows_as_they_come(fresh, monkeypatch):
         for learner, score in zip(boosted, (0.9, 0.8, 0.7))
     ]
     rows += [measured(k, "set0", s, split=1) for k, s in zip(boosted, (0.1, 0.2, 0.9))]
-    rows += [measured("lab", "set1", -5.0, split=1), measured("lightgbm", "alone", 0.9, rows=5000)]
+    rows += [
+        measured("table", "set1", -5.0, split=1),
+        measured("lightgbm", "alone", 0.9, rows=5000),
+    ]
     rows += [measured("svm", "set0", 0.95), measured("svm", "set2", 0.6)]
     rows += [measured(learner, "classes", 0.5, task="classes") for learner in boosted]
     monkeypatch.setattr(frames, "results", lambda name: pd.DataFrame(rows))
     scores = frames.table_scores("lab_bands", "r2")
     assert scores.loc[(1000, "set0")].tolist() == [0.5, 0.5, 0.8]
-    assert scores.loc[(1000, "set1"), "lab"] == 0.8
+    assert scores.loc[(1000, "set1"), "table"] == 0.8
     assert len(scores) == 3, "ranks are of sets that all have"
     shown = {
         name: tables.TABLES[name].render()

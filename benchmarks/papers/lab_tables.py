@@ -1,25 +1,25 @@
-"""LAB with its defaults against tuned peers on tables of all sizes, numbers and words, regression and classes.
+"""The table learner with its defaults against tuned peers on tables of all sizes, numbers and words, both tasks.
 
     export MERCERLESS_DATA=...            # the folder of data sets
-    python benchmarks/papers/lab_tables.py run [--rows 3000] [--splits 2] [--sets mg] [--learners lab] [--variant clean]
+    python benchmarks/papers/lab_tables.py run [--rows 3000] [--splits 2] [--sets mg] [--learners table] [--variant ...]
     python benchmarks/papers/lab_tables.py bands [--splits 5]      # run with at most 1000, 5000, 20,000, 50,000 rows
-    python benchmarks/papers/lab_tables.py variants [--rows 500]   # run LAB and LightGBM on all variants of ten sets
-    python benchmarks/papers/lab_tables.py report [--bands] [--half development | confirmation] [--learners lab svm]
+    python benchmarks/papers/lab_tables.py variants [--rows 500]   # it and LightGBM on all variants of ten sets
+    python benchmarks/papers/lab_tables.py report [--bands] [--half development | confirmation] [--learners table svm]
     python benchmarks/papers/lab_tables.py report_variants
 
 ``run`` works round by round, one split of every set at a time, writes a line to results/lab_tables.csv (the others to
 lab_bands.csv and lab_variants.csv) after every fit and skips what is there. Every learner sees the same training rows,
 at most --rows, and at most 4000 test rows. ``bands`` takes for every band the sets that have more rows than the band
-before, and above 3000 rows at most three splits. ``report`` also gives average ranks by band, and paired tests of LAB
+before, and above 3000 rows at most three splits. ``report`` also gives average ranks by band, and paired tests of it
 against every peer over all sets of all bands, with Holm's correction. Peers that are not installed are left out.
 
 Boosting stops early on a fifth of the training rows; LightGBM and XGBoost try --candidates random settings there, the
 first their defaults, and keep the best; CatBoost has its defaults; the others are searched by three folds, Laplace
 kernel ridge regression on at most 4000 rows. Words are ordinal codes marked as categories for LightGBM and CatBoost,
-0/1 columns for the others but LAB, which takes the table as it is. Variants: "repeated" (every row three times),
-"outliers" (2 % of the training targets moved by ten standard deviations), "missing" (a tenth of the numbers removed at
-random), "shuffled" (columns in another order, rows sorted by target), "rescaled" (columns in units up to a million
-times smaller or larger, from another origin), all seeded by the split.
+0/1 columns for the others but the table learner, which takes the table as it is. Variants: "repeated" (every row three
+times), "outliers" (2 % of the training targets moved by ten standard deviations), "missing" (a tenth of the numbers
+removed at random), "shuffled" (columns in another order, rows sorted by target), "rescaled" (columns in units up to a
+million times smaller or larger, from another origin), all seeded by the split.
 
 Choices were made on the development half of the sets only.
 """
@@ -359,7 +359,7 @@ def learners(task, n_candidates):
         "hidden_layer_sizes": [(100,), (100, 100), (300,)],
     }
     every = {
-        "lab": lambda: (TableClassifier if classes else TableRegressor)(random_state=0),
+        "table": lambda: (TableClassifier if classes else TableRegressor)(random_state=0),
         "lab_local": lambda: (TableClassifier if classes else TableRegressor)(
             ["local"], random_state=0
         ),
@@ -466,12 +466,12 @@ def bands(args):
 
 
 def variants(args):
-    """LAB and LightGBM on every variant of ten sets."""
+    """The table learner and LightGBM on every variant of ten sets."""
     for variant in VARIANTS:
         of_variant = {
             "variant": variant,
             "sets": args.sets or VARIED,
-            "learners": args.learners or ["lab", "lightgbm"],
+            "learners": args.learners or ["table", "lightgbm"],
         }
         run(argparse.Namespace(**vars(args) | of_variant), VARIANTS_RESULTS)
 
@@ -538,30 +538,31 @@ def report(args):
                 f"  {label:28s}", "  ".join(f"{v:.2f}" for v in ranks[sizes == band].mean(axis=0))
             )
         print(f"  {'average rank':28s}", "  ".join(f"{v:.2f}" for v in ranks.mean(axis=0)))
-        if "lab" in every and len(every) > 1 and len(values) > 5:
-            ours = np.array(values)[:, every.index("lab")]
+        if "table" in every and len(every) > 1 and len(values) > 5:
+            ours = np.array(values)[:, every.index("table")]
             tests = {
                 k: wilcoxon(ours, np.array(values)[:, i]).pvalue
                 if np.any(ours != np.array(values)[:, i])
                 else 1.0
                 for i, k in enumerate(every)
-                if k != "lab"
+                if k != "table"
             }
             print(
-                "  Holm p of LAB against:", {k: float(f"{p:.2g}") for k, p in holm(tests).items()}
+                "  Holm p of the table learner against:",
+                {k: float(f"{p:.2g}") for k, p in holm(tests).items()},
             )
 
 
 def report_variants(args):
-    """What LAB gains over LightGBM in every variant; a loss of more than .02 where the clean one is level is marked."""
+    """Gains over LightGBM in every variant; a loss of more than .02 where the clean table is level is marked."""
     cells = {}
     for r in read(VARIANTS_RESULTS):
-        if r["learner"] in ("lab", "lightgbm"):
+        if r["learner"] in ("table", "lightgbm"):
             cells.setdefault((r["set"], r["variant"]), {}).setdefault(r["learner"], []).append(
                 float(r["score"])
             )
     gains = {
-        key: np.mean(c["lab"]) - np.mean(c["lightgbm"]) for key, c in cells.items() if len(c) == 2
+        key: np.mean(c["table"]) - np.mean(c["lightgbm"]) for key, c in cells.items() if len(c) == 2
     }
     for name in dict.fromkeys(name for name, _ in gains):
         found = {variant: gains[name, variant] for variant in VARIANTS if (name, variant) in gains}

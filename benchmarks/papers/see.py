@@ -9,7 +9,7 @@
 
 `coverage`: on random training items of a real set, how often sets and intervals stated to hold 90 % of new items do, on
 the rest of the set. `width`: intervals of KreinRidge beside those of MAPIE (CV+ and jackknife-like) on the same model,
-those of LAB beside a Gaussian process and quantile boosting. `deviation`: LAB's predictive standard deviation beside
+those of the table learner beside a Gaussian process and quantile boosting. `deviation`: its standard deviation beside
 the same two: the log density of new targets under a normal distribution (targets in their standard deviations), and
 how often they lie within 1.645 deviations. `suspects`: 5 % of the labels are flipped; how many of the flipped are
 found, and how many of the found are flipped, beside cleanlab; `report`: the same by a comparison, whose learners vote.
@@ -55,7 +55,7 @@ MODELS = {
     "krein": (mercerless.KreinRidge, mercerless.KreinRidgeClassifier),
     "similarity": (mercerless.SimilarityRegressor, mercerless.SimilarityClassifier),
     "asymmetric": (mercerless.AsymmetricRidge, mercerless.AsymmetricRidgeClassifier),
-    "lab": (mercerless.TableRegressor, mercerless.TableClassifier),
+    "table": (mercerless.TableRegressor, mercerless.TableClassifier),
 }
 
 
@@ -108,7 +108,7 @@ def coverage(arguments):
     for name in arguments.sets or NUMBERS + CLASSES + MATRICES:
         rows = []
         for which in arguments.models:
-            if which == "lab" and name in MATRICES:
+            if which == "table" and name in MATRICES:
                 continue
             for n in arguments.items:
                 hits, sizes, tested, start = [], [], 0, time.perf_counter()
@@ -145,9 +145,9 @@ def intervals_of(X, y, X_new):
             f"MAPIE on KreinRidge, {method}",
             rival.fit_conformalize(X, y).predict_interval(X_new)[1][:, :, 0],
         )
-    lab = mercerless.TableRegressor(random_state=0).fit(X, y)
-    yield "LABRegressor.predict_interval", lab.predict_interval(X_new, COVERAGE)
-    yield "LABRegressor, deviation", normal(*lab.predict(X_new, return_std=True))
+    model = mercerless.TableRegressor(random_state=0).fit(X, y)
+    yield "TableRegressor.predict_interval", model.predict_interval(X_new, COVERAGE)
+    yield "TableRegressor, deviation", normal(*model.predict(X_new, return_std=True))
     yield "Gaussian process", normal(*process_of(X, y).predict(X_new, return_std=True))
     yield "quantile boosting", quantiles_of(X, y, X_new)
 
@@ -169,11 +169,11 @@ def quantiles_of(X, y, X_new):
 
 def deviations_of(X, y, X_new):
     """Yield the name of a method, means and standard deviations of new targets."""
-    lab = mercerless.TableRegressor(random_state=0).fit(X, y)
-    mean, std = lab.predict(X_new, return_std=True)
-    yield "LABRegressor", mean, std
-    errors = lab.out_of_fold_.target - lab.out_of_fold_.prediction
-    yield "LABRegressor, one deviation", mean, np.full(len(mean), np.sqrt(np.mean(errors**2)))
+    model = mercerless.TableRegressor(random_state=0).fit(X, y)
+    mean, std = model.predict(X_new, return_std=True)
+    yield "TableRegressor", mean, std
+    errors = model.out_of_fold_.target - model.out_of_fold_.prediction
+    yield "TableRegressor, one deviation", mean, np.full(len(mean), np.sqrt(np.mean(errors**2)))
     yield "Gaussian process", *process_of(X, y).predict(X_new, return_std=True)
     low, high = np.sort(quantiles_of(X, y, X_new), axis=1).T
     yield "quantile boosting", (low + high) / 2.0, np.maximum(high - low, 1e-9) / 2.0 / 1.6448536

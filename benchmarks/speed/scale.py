@@ -80,7 +80,7 @@ def learners():
     return {
         "Krein-Nystroem, Gaussian, 1000 landmarks": lambda: krein(Gaussian(2.0), 1000),
         "Krein-Nystroem, TL1, 1000 landmarks": lambda: krein(TL1(0.7 * 54), 1000),
-        "LAB": lambda: TableClassifier(random_state=0),
+        "table learner": lambda: TableClassifier(random_state=0),
         "Hyper, 500 parts": lambda: HyperClassifier(
             HyperRidge("gaussian", n_parts=500), random_state=0
         ),
@@ -140,7 +140,7 @@ def growing():
     return {
         "KreinRidge, 200 landmarks": lambda n: KreinRidge(TL1(6.0), landmarks=200),
         "LABRegressor, 50 support points": lambda n: LABRegressor(50, random_state=0),
-        "LABRegressor with defaults": lambda n: TableRegressor(random_state=0),
+        "TableRegressor with defaults": lambda n: TableRegressor(random_state=0),
         "HyperRidge, parts of 500 rows": lambda n: HyperRidge(
             GaussianHyper(2.0),
             alpha=1e-4,
