@@ -1,19 +1,25 @@
 """How classes of a table become probabilities: one scale for all members, folds and the model that predicts."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 
 from mercerless import TableClassifier
+from mercerless.core.calibration import cross_calibrate
+from mercerless.core.estimator import class_scores
+from mercerless.core.folds import OutOfFold
+from mercerless.core.validation import UselessModelWarning, leave_one_out_constant, warn_if_useless
 from mercerless.lab.model import Rows
 from mercerless.table import estimators
 from mercerless.table.encoding import TreeColumns
 from mercerless.table.members.trees import Trees
-from mercerless.table.weighing import Labeled, Pool, weigh_classes
+from mercerless.table.weighing import Labeled, Pool, warn_if_no_better_than_shares, weigh_classes
 
 RNG = np.random.RandomState(0)
 
@@ -107,3 +113,48 @@ def test_log_odds_of_trees_alone():
     once = trees.in_units(np.array([1.0]), np.array([3.0]))
     assert_allclose(once(X), 3 * trees(X) + 1)
     assert_allclose(once.in_units(np.array([-1.0]), np.array([2.0]))(X), 2 * once(X) - 1)
+
+
+def rare_class(n_rare, n, separation, seed=0):
+    """Scores of a rare class that ranks well, and the classes."""
+    random = np.random.RandomState(seed)
+    labels = np.zeros(n, dtype=int)
+    labels[:n_rare] = 1
+    return random.normal(size=(n, 1)) + separation * labels[:, None], labels
+
+
+def test_a_rare_class_that_ranks_well_is_no_reason_to_warn():
+    scores, labels = rare_class(20, 2020, 1.5)
+    assert roc_auc_score(labels, scores[:, 0]) > 0.8
+    probabilities = cross_calibrate(class_scores(scores), labels)
+    held = OutOfFold(np.arange(2020), probabilities, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_no_better_than_shares(held, np.ones(2020), "TableClassifier")
+    # squared errors, capped, would have warned
+    truth = np.eye(2)[labels]
+    squares = ((probabilities - truth) ** 2).sum(axis=1)
+    with pytest.warns(UselessModelWarning):
+        warn_if_useless(squares, leave_one_out_constant(truth), "TableClassifier")
+
+
+def test_probabilities_worse_than_the_shares_of_the_classes_are_a_reason():
+    _, labels = rare_class(60, 200, 0.0)
+    wrong = np.where(np.eye(2)[labels] == 1, 0.2, 0.8)
+    held = OutOfFold(np.arange(200), wrong, labels)
+    with pytest.warns(UselessModelWarning, match="TableClassifier is worse than a constant"):
+        warn_if_no_better_than_shares(held, np.ones(200), "TableClassifier")
+
+
+@pytest.mark.slow
+def test_no_warning_for_twenty_positives_in_two_thousand_rows():
+    random = np.random.RandomState(3)
+    X = random.normal(size=(2020, 4))
+    y = np.zeros(2020, dtype=int)
+    y[:20] = 1
+    X[:20, 0] += 1.7
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UselessModelWarning)
+        model = TableClassifier(["local"], max_iter=10, random_state=0).fit(X, y)
+    held = model.out_of_fold_
+    assert roc_auc_score(held.target, held.prediction[:, 1]) > 0.7

@@ -597,11 +597,16 @@ class UselessModelWarning(UserWarning):
 
 
 def warn_if_useless(
-    losses: NDArray, constant: NDArray, name: str, weight: NDArray | None = None
+    losses: NDArray,
+    constant: NDArray,
+    name: str,
+    weight: NDArray | None = None,
+    capped: bool = True,
 ) -> None:
     """Warn when held-out losses are worse than a constant's on the same rows by more than three standard errors.
 
-    `constant` has the losses of the best constant that does not know the row.
+    `constant` has the losses of the best constant that does not know the row. Without `capped` rows count in full
+    however large their loss: where classes are rare, what a model gains it gains on few rows.
     """
     weight = weights_or_ones(weight, len(losses))
     if len(losses) < 20 or not np.all(np.isfinite(constant)):
@@ -609,7 +614,9 @@ def warn_if_useless(
     mean_constant = float(np.average(constant, weights=weight))
     if mean_constant == 0.0:
         return
-    cap = 10.0 * mean_constant  # a few rows must not hide behind the scatter that they cause
+    cap = np.inf
+    if capped:
+        cap = 10.0 * mean_constant  # a few rows must not hide behind the scatter that they cause
     difference = np.minimum(losses, cap) - np.minimum(constant, cap)
     mean = np.average(difference, weights=weight)
     error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()

@@ -70,6 +70,7 @@ from mercerless.table.target import (
     kernel_forms,
     sum_of_forms,
 )
+from mercerless.table.weighing import warn_if_no_better_than_shares
 
 
 class _Table(LocalEstimator):
@@ -613,9 +614,6 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
                 rows, encoding, units(Y), weight, groups, labels, random, progress
             )
             predictions = solution.out_of_fold
-            judge_held_out(
-                table, solution.held, predictions, solution.copy_correlation, name, labels
-            )
             calibration = calibrate_held_out(
                 table, solution.held, predictions, labels, weight, units(Y)
             )
@@ -623,6 +621,7 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
             if held is not None:
                 probabilities = cross_calibrate(class_scores(held.prediction), held.target)
                 held = held._replace(prediction=probabilities)
+                warn_if_no_better_than_shares(held, given[held.rows], name)
             self._finish(
                 solution,
                 Y.shape[1],

@@ -11,7 +11,8 @@ from scipy.special import log_softmax
 from mercerless.core.averaging import TABLE_CLASSES, TABLE_NUMBERS, average
 from mercerless.core.calibration import calibrate_scores
 from mercerless.core.choice import choice_parts
-from mercerless.core.folds import Split
+from mercerless.core.folds import OutOfFold, Split
+from mercerless.core.validation import warn_if_useless
 from mercerless.lab.model import Rows
 
 
@@ -82,6 +83,21 @@ class Verdict(NamedTuple):
     weights: NDArray  # with sum 1
     out_of_fold: NDArray  # predictions of the average that do not know the targets of their rows
     slopes: NDArray  # factors that make log-odds of the scores of every model; ones for numbers
+
+
+def warn_if_no_better_than_shares(held: OutOfFold, weight: NDArray, name: str) -> None:
+    """Warn if the log-loss of out-of-fold probabilities is higher than that of the shares of the classes.
+
+    The shares do not know the row either. Accuracy, or squared errors of probabilities, would call every model of a
+    rare class useless.
+    """
+    n_classes = held.prediction.shape[1]
+    rows = np.arange(len(held.target))
+    of_class = np.bincount(held.target, weights=weight, minlength=n_classes)
+    others = of_class[held.target] - weight
+    share = (others + 1.0 / n_classes) / (weight.sum() - weight + 1.0)
+    probability = np.maximum(held.prediction[rows, held.target], np.finfo(float).tiny)
+    warn_if_useless(-np.log(probability), -np.log(share), name, weight, capped=False)
 
 
 def errors_of(predictions: Sequence[NDArray], held: Labeled) -> list[float]:
