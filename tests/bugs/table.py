@@ -50,4 +50,23 @@ BUGS = [
         "-np.log(share), name, weight)",
         f"{CLASSES} -k ranks_well",
     ),
+    # importances
+    Bug(
+        "table-importance-of-seen-rows",
+        "learner.fit(self.table[train], self.target[train], self.weight[train], groups)",
+        "learner.fit(self.table, self.target, self.weight)",
+        "test_table_importance.py -k 'both_sides'",
+    ),
+    Bug(
+        "table-importance-without-categories",
+        "set_params(categorical_features=categories, random_state=0)",
+        "set_params(categorical_features=None, random_state=0)",
+        "test_table_importance.py -k categories_are",
+    ),
+    Bug(
+        "table-importances-of-an-earlier-fit",
+        "            _importances=None,\n",
+        "",
+        "test_table_importance.py -k matter",
+    ),
 ]
