@@ -41,6 +41,7 @@ LONG = ("Hyper",)  # two minutes for all checks of one: small ones are among the
 VARIANTS = [
     AsymmetricRidge(kernel="rbf", alpha=0.5, side="left"),
     AsymmetricRidge(kernel="precomputed", side="left"),
+    AsymmetricRidge(kernel="rbf", alpha=0.5, coupled=True),
     DANKClassifier(kernel="linear", n_parts=1),
     DissimilarityKernel(),
     DissimilarityKernel("exponential", power=1.0),
@@ -66,7 +67,7 @@ VARIANTS = [
     SimilarityFeatures(kernel="precomputed", landmarks=5, random_state=0),
     SimilarityRegressor(direction="both"),
     SimilarityRegressor("precomputed", direction="both"),
-    *[SpectrumTransformer(mode) for mode in ("clip", "flip", "square", "shift")],
+    *[SpectrumTransformer(mode) for mode in ("clip", "flip", "square", "shift", "truncate")],
 ]
 
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"

@@ -138,6 +138,9 @@ def test_bounds_of_propositions_5_2_and_5_5(seed):
     bound = hypothesis_bound(K, y, alpha, radius)
     assert bound.multiplier_low <= parts.multiplier <= bound.multiplier_high
     assert parts.value <= bound.error
+    # docs/papers/rkks.md: more is true
+    pole = alpha / np.linalg.eigvalsh(K)[np.linalg.eigvalsh(K) < 0].max()
+    assert pole - np.linalg.norm(y) / (20**1.5 * radius) <= parts.multiplier < pole
     # the printed constants, one after the other
     s = np.linalg.eigvalsh(K)
     m, M = len(K), np.abs(y).max()
