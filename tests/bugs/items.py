@@ -3,6 +3,7 @@
 from bugs import Bug
 
 FUNCTIONS, ITEMS, KERNELS = "test_functions.py", "test_items.py", "test_kernels.py"
+DISK = "test_disk.py"
 MEMORY, BLOCKS, WRITING = "test_memory.py", "test_blocks.py", "test_writing.py"
 PERSISTENCE, DATASETS, LEARNED = "test_persistence.py", "test_datasets.py", "test_learned.py"
 LOCAL, SETS = "test_lab_kernels.py", "test_paper_sets.py"
@@ -140,13 +141,13 @@ BUGS = [
     # workers
     Bug(
         "items-infinite-from-workers",
-        "= values bad = np.flatnonzero(~np.isfinite(values))",
+        "= values bad = np.flatnonzero(~_is_value(values))",
         "= values\n        bad = np.flatnonzero(np.isnan(values))",
         f"{FUNCTIONS} -k workers_that",
     ),
     Bug(
         "items-infinite-from-workers-kept",
-        "out[a, ~np.isfinite(out[a])] = np.nan",
+        "out[a, ~_is_value(out[a])] = np.nan",
         "pass",
         f"{FUNCTIONS} -k workers_that",
     ),
@@ -308,6 +309,68 @@ BUGS = [
         "values[size:] = np.nan",
         "values[size:] = 0.0",
         f"{FUNCTIONS} -k knows_no_other",
+    ),
+    # values in a folder, batches, gaps
+    Bug(
+        "disk-another-version",
+        'if stored["version"] != self.version:',
+        "if False:",
+        f"{DISK} -k another_function",
+    ),
+    Bug(
+        "disk-another-function",
+        'if stored["function"] != self.fingerprint:',
+        "if False:",
+        f"{DISK} -k another_function",
+    ),
+    Bug(
+        "disk-order-of-hashes",
+        "return type(thing).__name__, sorted(digests)",
+        "return type(thing).__name__, digests",
+        f"{DISK} -k whatever_their_hashes",
+    ),
+    Bug(
+        "disk-values-that-changed",
+        "if self.has_changed(known):",
+        "if False:",
+        f"{DISK} -k out_of_sight",
+    ),
+    Bug(
+        "disk-kept-at-the-end-only",
+        "if not last and perf_counter() - self.last_written < 1.0:",
+        "if not last:",
+        f"{DISK} -k killed",
+    ),
+    Bug("disk-lost-with-a-failure", "keep(last=True)", "pass", f"{DISK} -k loses_nothing"),
+    Bug(
+        "disk-directions-mixed",
+        'return "both_directions" if symmetric else "one_direction"',
+        'return "both_directions"',
+        f"{DISK} -k what_was_written",
+    ),
+    Bug(
+        "disk-own-changes-count",
+        "memory.clear() memory.fingerprint = fingerprint(function)",
+        "memory.clear()\n    memory.fingerprint = fingerprint(function)",
+        f"{DISK} -k counts_itself",
+    ),
+    Bug(
+        "disk-gap-is-a-number",
+        "if value is None: return GAP",
+        "if value is None:\n        return 0.0",
+        f"{DISK} -k without_a_value",
+    ),
+    Bug(
+        "disk-minus-infinity-is-a-gap",
+        "if number == GAP: raise",
+        "if False:\n        raise",
+        f"{DISK} -k infinite_values",
+    ),
+    Bug(
+        "disk-batch-too-short",
+        "if len(values) != len(pairs):",
+        "if len(values) > len(pairs):",
+        f"{DISK} -k bad_batches",
     ),
     # tiles of kernel matrices
     Bug(

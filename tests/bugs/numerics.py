@@ -765,7 +765,7 @@ BUGS = [
     ),
     Bug(
         "store-forgets-the-change",
-        "return bool(np.abs(before - now).max() > 10.0 * max(noise, rounding))",
+        "return bool(_differences(before, now).max() > 10.0 * max(noise, rounding))",
         "return False",
         f"{ITEMS} -k 'out_of_sight or other_ones'",
     ),

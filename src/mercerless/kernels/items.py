@@ -3,7 +3,10 @@
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import repeat
+from os import PathLike
 from time import perf_counter
 from typing import Any, Self
 
@@ -11,10 +14,11 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from mercerless.core.memory import with_settings
+from mercerless.core.memory import row_blocks, with_settings
 from mercerless.core.optional import import_optional
-from mercerless.core.validation import SYMMETRY_RTOL, as_items, check_option, warn
+from mercerless.core.validation import SYMMETRY_RTOL, as_items, check_number, check_option, warn
 from mercerless.kernels.base import Kernel
+from mercerless.kernels.disk import GAP, ValueFolder
 from mercerless.kernels.memo import (
     Memory,
     PairStore,
@@ -22,6 +26,7 @@ from mercerless.kernels.memo import (
     kept_items,
     most_items,
     remembering,
+    stable_keys,
 )
 
 #: Similarities of strings by name: rapidfuzz's classes, whose normalized similarity is 1 for equal strings.
@@ -44,16 +49,17 @@ class _OfItems(Kernel):
     """
 
     takes_objects = True
-    cache: bool = True
+    cache: bool | str | PathLike = True
+    version: str | None = None
     progress: bool = False
     #: Draws the known pairs that are compared again; no result depends on it unless the function has changed.
     _draws = np.random.default_rng(0)
 
     def __init__(
         self,
-        function: Callable[[Any, Any], Any],
+        function: Callable[..., Any],
         symmetric: bool | None = None,
-        cache: bool = True,
+        cache: bool | str | PathLike = True,
         progress: bool = False,
     ):
         self.function = function
@@ -72,10 +78,13 @@ class _OfItems(Kernel):
             requested = np.triu(requested)
         numbers = np.arange(len(rows)), np.arange(len(columns))
         with self._remembering() as memory:
-            return self._matrix(memory, rows, columns, symmetric, requested, numbers)
+            K = self._matrix(memory, rows, columns, symmetric, requested, numbers)
+        return np.where(K == GAP, np.nan, K) if (K == GAP).any() else K
 
     def diag(self, X: Any) -> NDArray:
         items = as_items(X)
+        if not isinstance(self.cache, bool):
+            return self._diagonal_of_folder(items)
         with self._remembering() as memory:
             store, keys = self._store(memory, items, items[:0], bool(self.symmetric))
             diagonal = np.full(len(items), np.nan)
@@ -92,7 +101,17 @@ class _OfItems(Kernel):
                 diagonal = store.read_diagonal(keys[0])
             todo = np.flatnonzero(np.isnan(diagonal))
             diagonal[todo] = self._compare(items[todo], items[todo], np.column_stack([todo, todo]))
-        return diagonal
+        return np.where(diagonal == GAP, np.nan, diagonal)
+
+    def _diagonal_of_folder(self, items: NDArray) -> NDArray:
+        requested = np.eye(len(items), dtype=bool)
+        numbers = np.arange(len(items))
+        with self._remembering() as memory:
+            K = self._matrix(
+                memory, items, items, bool(self.symmetric), requested, (numbers, numbers)
+            )
+        diagonal = np.diagonal(K)
+        return np.where(diagonal == GAP, np.nan, diagonal)
 
     def checked(self, X: Any) -> Self:
         """This kernel with `symmetric` set; raises if it does not take the items.
@@ -163,6 +182,7 @@ class _OfItems(Kernel):
         """
         same = columns is rows
         store, keys = self._store(memory, rows, columns, symmetric)
+        folder = self._folder(memory, rows, columns, symmetric, numbers)
         known = None
         if memory is not None and store is not None:
             known = store.read(*keys)
@@ -175,10 +195,15 @@ class _OfItems(Kernel):
         else:
             K = known
             todo = np.isnan(K) & requested
+        if folder is not None and todo.any():
+            folder.read_into(K, todo)
+            todo = np.isnan(K) & todo
+        keep = partial(folder.write_from, K, todo.copy()) if folder is not None else _keep_nothing
         try:
             if todo.any():
-                self._fill(K, todo, rows, columns, numbers)
+                self._fill(K, todo, rows, columns, numbers, keep)
         finally:  # values computed before an interruption are kept
+            keep(last=True)
             if same and symmetric:
                 _mirror_into_gaps(K)
             if store is not None and todo.any():
@@ -201,6 +226,30 @@ class _OfItems(Kernel):
         if first is None or second is None or len({*first, *second}) > capacity:
             return None, []
         return memory.store(type(self).__name__, symmetric), [first, second]
+
+    def _folder(
+        self, memory: Memory | None, rows: NDArray, columns: NDArray, symmetric: bool, numbers: Any
+    ) -> "_FolderOfItems | None":
+        """The folder for values of these items, None if they are not kept on disk."""
+        if isinstance(self.cache, bool):
+            return None
+        fingerprint = memory.fingerprint if memory is not None else None
+        if fingerprint is None:
+            if self.version is None:
+                raise ValueError(
+                    "What the kernel function depends on cannot be written down, so that a later "
+                    "run could not tell whether it is the same; pass version='1', and another one "
+                    "whenever it changes."
+                )
+            fingerprint = "not known"
+        first = stable_keys(rows)
+        second = first if columns is rows else stable_keys(columns)
+        values = ValueFolder(self.cache, fingerprint, self.version or "")
+
+        def has_changed(known: NDArray) -> bool:
+            return self._has_changed(rows, columns, [first, second], known, numbers)
+
+        return _FolderOfItems(values, first, second, symmetric, has_changed)
 
     def _identity(self) -> Any:
         """The object on which the values depend."""
@@ -228,21 +277,65 @@ class _OfItems(Kernel):
         asked = rows[i], columns[j], np.column_stack([numbers[0][i], numbers[1][j]])
         before = known[i, j]
         now = self._compare(*asked)
-        rounding = SYMMETRY_RTOL * np.abs([before, now]).max()
+        rounding = SYMMETRY_RTOL * _largest(before, now)
         if _agree(before, now, rounding):
             return False
-        noise = np.abs(self._compare(*asked) - now).max()
-        return bool(np.abs(before - now).max() > 10.0 * max(noise, rounding))
+        noise = _differences(self._compare(*asked), now).max()
+        return bool(_differences(before, now).max() > 10.0 * max(noise, rounding))
 
     def _fill(
-        self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any
+        self,
+        K: NDArray,
+        todo: NDArray,
+        rows: NDArray,
+        columns: NDArray,
+        numbers: Any,
+        keep: Callable[[], None],
     ) -> None:
-        """Compute the entries of K where `todo`."""
+        """Compute the entries of K where `todo`; `keep` is called whenever some are done."""
         raise NotImplementedError
 
     def _compare(self, A: NDArray, B: NDArray, numbers: NDArray) -> NDArray:
         """The function's values for pairs of items with these numbers, without looking them up."""
         raise NotImplementedError
+
+
+@dataclass
+class _FolderOfItems:
+    """A folder of values, for the rows and columns of one matrix."""
+
+    values: ValueFolder
+    rows: list[bytes]
+    columns: list[bytes]
+    symmetric: bool
+    has_changed: Callable[[NDArray], bool]
+    last_written: float = field(default_factory=perf_counter)
+
+    def read_into(self, K: NDArray, todo: NDArray) -> None:
+        """Fill in the known ones of the requested entries; raise ValueError if the function now differs from them."""
+        known = self.values.read(self.rows, self.columns, self.symmetric)
+        if self.has_changed(known):
+            raise ValueError(
+                f"The kernel function returns other values than those in {str(self.values.folder)!r}; "
+                "it has changed, so give another folder as cache, or another version."
+            )
+        np.copyto(K, known, where=todo)
+
+    def write_from(self, K: NDArray, unsaved: NDArray, last: bool = False) -> None:
+        """Write the entries of K that are known by now and still unsaved, once a second and the `last` time."""
+        if not last and perf_counter() - self.last_written < 1.0:
+            return
+        i, j = np.nonzero(unsaved & ~np.isnan(K))
+        if len(i):
+            first = [self.rows[a] for a in i]
+            second = [self.columns[b] for b in j]
+            self.values.write(first, second, K[i, j], self.symmetric)
+            unsaved[i, j] = False
+        self.last_written = perf_counter()
+
+
+def _keep_nothing(last: bool = False) -> None:
+    """For values that are not kept on disk."""
 
 
 def _order_by_content(items: NDArray) -> NDArray:
@@ -271,15 +364,27 @@ def _mirror_into_gaps(K: NDArray, side: int = 264) -> None:
 
 
 def _agree(a: NDArray, b: NDArray, tolerance: float) -> bool:
-    return bool(np.all(np.abs(a - b) <= tolerance))
+    return bool(np.all(_differences(a, b) <= tolerance))
+
+
+def _differences(a: NDArray, b: NDArray) -> NDArray:
+    """Absolute differences; none between two gaps, infinite between a gap and a number."""
+    both_gaps = (a == GAP) & (b == GAP)
+    return np.abs(np.where(both_gaps, 0.0, a) - np.where(both_gaps, 0.0, b))
+
+
+def _largest(a: NDArray, b: NDArray) -> float:
+    """The largest absolute value, gaps left out."""
+    both = np.abs([a, b])
+    return float(both.max(initial=0.0, where=np.isfinite(both)))
 
 
 def is_symmetric(
     kernel: _OfItems, items: NDArray, pairs: NDArray, there: NDArray, back: NDArray
 ) -> bool:
     """Whether both directions of these pairs agree, up to rounding or up to the function's own noise."""
-    rounding = SYMMETRY_RTOL * np.abs([there, back]).max(initial=0.0)
-    if np.all(np.abs(there - back) <= rounding):
+    rounding = SYMMETRY_RTOL * _largest(there, back)
+    if _agree(there, back, rounding):
         return True
 
     def compare_again(n_pairs: int) -> NDArray:
@@ -289,11 +394,12 @@ def is_symmetric(
     if _agree(compare_again(5), there[:5], rounding):
         return False  # not noisy, so the directions do differ
     again = compare_again(30)
-    noise = np.sqrt(np.mean((again - there[:30]) ** 2))
-    gap = np.sqrt(np.mean((there - back) ** 2))
-    if gap > 1.5 * noise:
+    changes = _differences(again, there[:30])
+    noise = np.sqrt(np.mean(changes**2))
+    difference = np.sqrt(np.mean(_differences(there, back) ** 2))
+    if difference > 1.5 * noise:
         return False
-    k = int(np.argmax(np.abs(again - there[:30])))
+    k = int(np.argmax(changes))
     warn(
         f"The kernel function is noisy: for items {pairs[k, 0]} and {pairs[k, 1]} it returned "
         f"{there[k]:.6g} and then {again[k]:.6g}. Every pair is compared once, for both "
@@ -308,21 +414,29 @@ class PairFunction(_OfItems):
     Parameters
     ----------
     function : callable
-        Takes two items and returns a number.
+        Takes two items and returns a number, or None for a pair that cannot be compared, which becomes NaN in the
+        matrix. With `batch` it takes a list of pairs and returns one of these for every pair.
     symmetric : bool or None, default=None
         Whether ``function(a, b) == function(b, a)``; then a square matrix costs half the calls. None tries up to 100
         pairs in both directions; if any differ by more than rounding and noise, the function is called for both
         directions of all pairs.
     n_jobs : int or None, default=None
         How many `joblib` workers call the function, once that is estimated to be faster.
-    cache : bool, default=True
+    cache : bool, str or path-like, default=True
         Whether values are kept for later calls with the same items, in other folds, candidates and fits of this
         process: of the most recent 5792 items, fewer if memory is short. Items are identified by their content. Values
         are forgotten as soon as anything that the function names has changed (its code, defaults, closure, globals, and
         those of the functions and classes it uses), and not kept if that cannot be detected. To detect other changes,
         such as in files, a few known pairs are compared again every time; pass False if the function depends on them.
+        With a folder's path, values are kept there as well, once a second: later runs and other processes do not
+        compute them again. A folder of another function or `version` is refused.
     progress : bool, default=False
         Whether the progress of a long matrix is printed to standard error every other second.
+    batch : int or None, default=None
+        The number of pairs per call of a function that takes a list of pairs, as remote services do.
+    version : str or None, default=None
+        For `cache` in a folder: change it whenever the function changes in a way that its code does not show, such as
+        another model behind a service.
 
     See Also
     --------
@@ -347,20 +461,32 @@ class PairFunction(_OfItems):
 
     def __init__(
         self,
-        function: Callable[[Any, Any], float],
+        function: Callable[..., Any],
         symmetric: bool | None = None,
         n_jobs: int | None = None,
-        cache: bool = True,
+        cache: bool | str | PathLike = True,
         progress: bool = False,
+        batch: int | None = None,
+        version: str | None = None,
     ):
         super().__init__(function, symmetric, cache, progress)
         self.n_jobs = n_jobs
+        self.batch = batch
+        self.version = version
 
-    def _fill(
-        self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any
-    ) -> None:
-        n_jobs = effective_n_jobs(self.n_jobs)
+    def _refuse(self, items: NDArray) -> None:
+        check_number("batch", self.batch, whole=True, none=True)
+        if self.batch is not None and effective_n_jobs(self.n_jobs) > 1:
+            raise ValueError(
+                "A kernel function with batch is called with one list after another; pass "
+                "n_jobs=None, and use threads or requests at the same time inside the function."
+            )
+
+    def _fill(self, K, todo, rows, columns, numbers, keep):
         meter = Meter(int(todo.sum()), self.progress)
+        if self.batch is not None:
+            return self._fill_in_batches(K, todo, rows, columns, numbers, keep, meter)
+        n_jobs = effective_n_jobs(self.n_jobs)
         size = 1
         for i in np.flatnonzero(todo.any(axis=1)):
             remaining = np.flatnonzero(todo[i])
@@ -368,17 +494,18 @@ class PairFunction(_OfItems):
                 saved_by_workers = meter.left() * (1 - 1 / n_jobs)
                 if n_jobs > 1 and meter.elapsed() > 0.3 and saved_by_workers > self._worker_start:
                     todo = todo & np.isnan(K)
-                    return self._fill_in_parallel(K, todo, rows, columns, numbers, n_jobs, meter)
+                    return self._fill_in_parallel(
+                        K, todo, rows, columns, numbers, n_jobs, keep, meter
+                    )
                 start = perf_counter()
                 batch = remaining[:size]
                 values, error = _call_row(self.function, rows[i], columns[batch])
-                is_finite = np.isfinite(values)
-                K[i, batch[: len(values)]] = np.where(is_finite, values, np.nan)
+                K[i, batch[: len(values)]] = np.where(_is_value(values), values, np.nan)
                 if error is not None:
                     raise _failure(error, numbers[0][i], numbers[1][batch[len(values)]]) from error
-                if not is_finite.all():
-                    _check_finite(values, numbers[0][i], numbers[1][batch])
+                _check_finite(values, numbers[0][i], numbers[1][batch])
                 meter.advance(len(batch))
+                keep()
                 # as many at a time as take a tenth of a second
                 size = 2 * size if perf_counter() - start < 0.1 else max(1, size // 2)
                 remaining = remaining[len(batch) :]
@@ -391,6 +518,7 @@ class PairFunction(_OfItems):
         columns: NDArray,
         numbers: Any,
         n_jobs: int,
+        keep: Callable[[], None],
         meter: "Meter",
     ) -> None:
         """Tiles of about a second's work, so that few items travel; every finished batch of tiles is kept."""
@@ -419,9 +547,50 @@ class PairFunction(_OfItems):
                         j = numbers[1][tile[1][0, b]]
                         raise ValueError(f"The kernel function {message} for items {i} and {j}.")
                     meter.advance(int(todo[tile].sum()))
+                keep()
+
+    def _fill_in_batches(self, K, todo, rows, columns, numbers, keep, meter):
+        """Call the function with lists of pairs."""
+        places = np.argwhere(todo)
+        for some in row_blocks(len(places), 1.0, self.batch or 1):
+            i, j = places[some].T
+            pairs = np.column_stack([numbers[0][i], numbers[1][j]])
+            K[i, j] = self._call_batch(rows[i], columns[j], pairs)
+            meter.advance(len(i))
+            keep()
+
+    def _call_batch(self, A: NDArray, B: NDArray, numbers: NDArray) -> NDArray:
+        """The values of at most `batch` pairs whose items have these numbers."""
+        pairs = list(zip(A, B))
+        ends = f"items {_pair(numbers[0])} to {_pair(numbers[-1])}"
+        try:
+            values = list(self.function(pairs))
+        except Exception as error:
+            raise ValueError(
+                f"The kernel function raised {type(error).__name__} ({error}) for the "
+                f"{len(pairs)} pairs of {ends}."
+            ) from error
+        if len(values) != len(pairs):
+            raise ValueError(
+                f"The kernel function returned {len(values)} values for the {len(pairs)} pairs of "
+                f"{ends}; it must return one for every pair."
+            )
+        out = np.empty(len(pairs))
+        for k, (i, j) in enumerate(numbers):
+            try:
+                out[k] = _number(values[k])
+            except Exception as error:
+                raise _failure(error, i, j) from error
+            _check_finite(out[k : k + 1], i, [j])
+        return out
 
     def _compare(self, A: NDArray, B: NDArray, numbers: NDArray) -> NDArray:
         out = np.empty(len(A))
+        batch = self.batch
+        if batch is not None:
+            for some in row_blocks(len(A), 1.0, batch):
+                out[some] = self._call_batch(A[some], B[some], numbers[some])
+            return out
         for k, (i, j) in enumerate(numbers):
             values, error = _call_row(self.function, A[k], B[k : k + 1])
             if error is not None:
@@ -439,7 +608,7 @@ def _call_row(function: Callable, x: Any, others: Any) -> tuple[NDArray, Excepti
         values.extend(map(function, repeat(x), others))  # which keeps the values before an error
     except Exception as error:
         failure = error
-    if all(type(value) is float for value in values):
+    if all(type(value) is float for value in values) and GAP not in values:
         return np.array(values, dtype=float), failure
     numbers: list[float] = []
     try:
@@ -451,14 +620,28 @@ def _call_row(function: Callable, x: Any, others: Any) -> tuple[NDArray, Excepti
 
 
 def _number(value: Any) -> float:
-    """The returned value as a number."""
+    """The returned value as a number, GAP for None."""
+    if value is None:
+        return GAP
     if np.ndim(value):
         if np.size(value) == 1:
-            return float(np.reshape(value, ()))
+            return _number(np.reshape(value, ())[()])
         raise TypeError(
             f"it returned an array of shape {np.shape(value)}; use MatrixFunction if it takes two lists"
         )
-    return float(value)
+    number = float(value)
+    if number == GAP:
+        raise ValueError("it returned -inf, which is not a finite number")
+    return number
+
+
+def _is_value(values: NDArray) -> NDArray:
+    """Whether values are finite numbers, or gaps."""
+    return np.isfinite(values) | (values == GAP)
+
+
+def _pair(numbers: NDArray) -> str:
+    return f"({numbers[0]}, {numbers[1]})"
 
 
 def _call_tile(
@@ -470,9 +653,9 @@ def _call_tile(
         requested = np.flatnonzero(todo[a])
         values, error = _call_row(function, x, columns[requested])
         out[a, requested[: len(values)]] = values
-        bad = np.flatnonzero(~np.isfinite(values))
+        bad = np.flatnonzero(~_is_value(values))
         if len(bad):
-            out[a, ~np.isfinite(out[a])] = np.nan
+            out[a, ~_is_value(out[a])] = np.nan
             message = f"returned {values[bad[0]]}, which is not a finite number,"
             return out, (message, a, requested[bad[0]])
         if error is not None:
@@ -486,9 +669,9 @@ def _failure(error: Exception, i: int, j: int) -> ValueError:
     )
 
 
-def _check_finite(values: Any, i: int, columns: Any) -> None:
-    """Raise ValueError if a value of this row is not finite."""
-    bad = np.flatnonzero(~np.isfinite(values))
+def _check_finite(values: NDArray, i: int, columns: Any) -> None:
+    """Raise ValueError if a value of this row is neither finite nor a gap."""
+    bad = np.flatnonzero(~_is_value(values))
     if len(bad):
         raise ValueError(
             f"The kernel function returned {values[bad[0]]} for items {i} and {columns[bad[0]]}; "
@@ -510,7 +693,7 @@ class MatrixFunction(_OfItems):
     symmetric : bool or None, default=None
         Whether ``function(A, B)`` is the transpose of ``function(B, A)``; then a square matrix costs half the
         comparisons. None tries it on up to 14 items.
-    cache, progress : bool
+    cache, progress : bool or path, bool
         As for `PairFunction`.
 
     See Also
@@ -553,9 +736,7 @@ class MatrixFunction(_OfItems):
         chosen = _order_by_content(items)[:14]
         return chosen[np.column_stack(np.triu_indices(len(chosen), 1))]
 
-    def _fill(
-        self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any
-    ) -> None:
+    def _fill(self, K, todo, rows, columns, numbers, keep):
         meter = Meter(int(todo.sum()), self.progress)
         size = 4
         remaining = np.flatnonzero(todo.any(axis=1))
@@ -571,6 +752,7 @@ class MatrixFunction(_OfItems):
                 block = np.ix_(i, j)
                 K[block] = np.where(todo[block], values, K[block])
             meter.advance(int(todo[block].sum()))
+            keep()
             size = 2 * size if perf_counter() - start < 0.5 else max(1, size // 2)
             remaining = remaining[len(i) :]
 
@@ -605,8 +787,9 @@ class MatrixFunction(_OfItems):
                 "column for every item of the second."
             )
         if not np.all(np.isfinite(values)):
+            values[values == GAP] = np.inf  # only functions of pairs have gaps
             a, b = np.argwhere(~np.isfinite(values))[0]
-            _check_finite([values[a, b]], numbers[a], [others[b]])
+            _check_finite(values[a, b : b + 1], numbers[a], [others[b]])
         return values
 
 
@@ -683,6 +866,30 @@ class Strings(MatrixFunction):
         return process.cdist(
             A, B, scorer=scorer, dtype=np.float64, workers=effective_n_jobs(self.n_jobs)
         )
+
+    def _folder(
+        self, memory: Memory | None, rows: NDArray, columns: NDArray, symmetric: bool, numbers: Any
+    ) -> "_FolderOfItems | None":
+        """The folder for values of these items, None if they are not kept on disk."""
+        if isinstance(self.cache, bool):
+            return None
+        fingerprint = memory.fingerprint if memory is not None else None
+        if fingerprint is None:
+            if self.version is None:
+                raise ValueError(
+                    "What the kernel function depends on cannot be written down, so that a later "
+                    "run could not tell whether it is the same; pass version='1', and another one "
+                    "whenever it changes."
+                )
+            fingerprint = "not known"
+        first = stable_keys(rows)
+        second = first if columns is rows else stable_keys(columns)
+        values = ValueFolder(self.cache, fingerprint, self.version or "")
+
+        def has_changed(known: NDArray) -> bool:
+            return self._has_changed(rows, columns, [first, second], known, numbers)
+
+        return _FolderOfItems(values, first, second, symmetric, has_changed)
 
     def _identity(self) -> Any:
         return self.similarity

@@ -139,6 +139,7 @@ class Memory:
     def __init__(self, function: Any):
         self.function = function  # kept alive, since its identity is part of the key
         self.state: bytes | None = None
+        self.fingerprint: str | None = None  # of the state before the function was called here
         self.stores: dict[Hashable, PairStore] = {}
 
     def store(self, *kind: Hashable) -> PairStore:
@@ -203,6 +204,7 @@ def remembering(function: Any) -> Iterator[Memory | None]:
     memory = MEMORIES.of(function)
     if memory.state != state:
         memory.clear()
+        memory.fingerprint = fingerprint(function)
     try:
         yield memory
     finally:
@@ -219,14 +221,22 @@ def item_keys(items: NDArray) -> list | None:
 
 def _key(item: Any) -> Hashable:
     """Digest of an item, with the identities of objects in it that are not determined by their content."""
+    key = _plain_key(item)
+    if key is not None:
+        return key
+    writer = _Writer(with_classes=False)
+    digest = writer.digest(item)
+    return (digest, *writer.identities) if writer.identities else digest
+
+
+def _plain_key(item: Any) -> bytes | None:
+    """Digest of a string or an array; None for anything else."""
     if type(item) in (str, np.str_):
         return _digest(b"s" + item.encode("utf-8", "surrogatepass"))
     if type(item) is np.ndarray and item.dtype.kind in "biufcmMSU":  # determined by its bytes
         kind = f"{item.dtype.str}{item.shape}".encode()
         return _digest(kind + np.ascontiguousarray(item).tobytes())
-    writer = _Writer(with_classes=False)
-    digest = writer.digest(item)
-    return (digest, *writer.identities) if writer.identities else digest
+    return None
 
 
 def _digest(content: bytes) -> bytes:
@@ -268,6 +278,33 @@ def state_of(function: Any) -> bytes | None:
         return _Writer(with_classes=True).digest(function)
     except Exception:  # an object may refuse to be pickled in any way
         return None
+
+
+def fingerprint(function: Any) -> str | None:
+    """The state of a function as it is the same in every process; None if it cannot be written down."""
+    try:
+        return _StableWriter(with_classes=True).digest(function).hex()
+    except Exception:  # an object may refuse to be pickled in any way
+        return None
+
+
+def stable_keys(items: NDArray) -> list[bytes]:
+    """Keys of items by content, the same in every process; raises ValueError for items that have none."""
+    keys: list[bytes] = []
+    for number, item in enumerate(items):
+        writer = _StableWriter(with_classes=False)
+        try:
+            key = _plain_key(item) or writer.digest(item)
+        except Exception:  # an object may refuse to be pickled in any way
+            key = None
+        if key is None or writer.identities:
+            raise ValueError(
+                "Comparisons can be kept in a folder if items are strings, numbers, arrays or "
+                f"containers of these, but item {number} is of type {type(item).__name__}; "
+                "use cache=True."
+            )
+        keys.append(key)
+    return keys
 
 
 class _Sink:
@@ -365,6 +402,21 @@ class _Writer(pickle.Pickler):
         if is_by_value:
             self.plain.add(kind)
         return NotImplemented
+
+
+class _StableWriter(_Writer):
+    """Writes sets in an order of their content, not in that of hashes, which differ from process to process."""
+
+    def persistent_id(self, thing: Any) -> Any:
+        """The content of a set; None for anything else, which is written as usual."""
+        if not isinstance(thing, (set, frozenset)):
+            return None
+        digests = []
+        for element in thing:
+            writer = _StableWriter(with_classes=self.with_classes)
+            digests.append(writer.digest(element))
+            self.identities += writer.identities
+        return type(thing).__name__, sorted(digests)
 
 
 def _machinery(thing: Any) -> tuple:
