@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mercerless.comparison.gaps import fill_gaps
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.result import compare
+from mercerless.core.gaps import fill_gaps
 from mercerless.spectra import symmetrize
 
 RNG = np.random.default_rng(0)

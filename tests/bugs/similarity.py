@@ -216,8 +216,8 @@ BUGS = [
     # groups
     Bug(
         "sim-groups-not-in-folds",
-        "task.y, classify=classify, groups=task.groups,",
-        "task.y, classify=classify,",
+        "task.strata, classify=classify, groups=task.groups,",
+        "task.strata, classify=classify,",
         "test_groups.py -k 'announced or folds_and_blocks'",
     ),
     Bug(
@@ -304,5 +304,36 @@ BUGS = [
         "weight = check_weight(factors * weight, len(labels))",
         "weight = check_weight(factors, len(labels))",
         "test_several_labels.py -k weights_multiply",
+    ),
+    # missing comparisons
+    Bug(
+        "sim-gaps-use-weightless",
+        "values[among], gaps = fill_gaps(values[among])",
+        "values, gaps = fill_gaps(values)",
+        "test_similarity_gaps.py -k without_weight",
+    ),
+    Bug(
+        "sim-gaps-new-rows-by-means",
+        "row[gaps] = (base + design @ coordinates)[gaps]",
+        "row[gaps] = base[gaps]",
+        "test_similarity_gaps.py -k new_rows",
+    ),
+    Bug(
+        "sim-gaps-known-entries-moved",
+        "out=filled, where=is_missing",
+        "out=filled",
+        "test_similarity_gaps.py -k known_entries",
+    ),
+    Bug(
+        "sim-gaps-of-training-for-new-rows",
+        "coordinates = rest @ axes",
+        "coordinates = 1e-9 * rest @ axes",
+        "test_similarity_gaps.py -k new_rows",
+    ),
+    Bug(
+        "sim-gaps-explained-from-raw",
+        "train, _ = fill_used(train, rows, model.n_features_in_)",
+        "train = np.nan_to_num(train)",
+        "test_similarity_gaps.py -k explain",
     ),
 ]

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from mercerless.commands import _common
 from mercerless.commands._arguments import add_file_arguments
 from mercerless.comparison import arrays, files, formats, matrices
-from mercerless.comparison.gaps import fill_gaps
 from mercerless.comparison.labels import is_missing, parse_labels, read_labels
 from mercerless.comparison.limits import NAMES
 from mercerless.comparison.problem import conversion, item_similarities
 from mercerless.comparison.report import render_matrix
 from mercerless.comparison.tables import CellTable, Items, Pairs
 from mercerless.core.files import replacing, write_text
+from mercerless.core.gaps import fill_gaps
 from mercerless.core.memory import check_memory
 from mercerless.core.optional import import_optional
 from mercerless.core.validation import check_square, guess_task, is_rounding

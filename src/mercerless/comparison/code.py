@@ -86,7 +86,7 @@ def imports_for(body: str, estimator: BaseEstimator) -> str:
         "coerce(": "mercerless.comparison.columns",
         "item_similarities(": "mercerless.comparison.problem",
         "symmetrize(": "mercerless.spectra",
-        "fill_gaps(": "mercerless.comparison.gaps",
+        "fill_gaps(": "mercerless.core.gaps",
     }
     imports |= {(module, call.rstrip("(")) for call, module in helpers.items() if call in body}
     lines = ["import mercerless"] if "mercerless." in body else []

@@ -15,8 +15,6 @@ class ReadingLimits:
     sheet_cells: int = 10_000_000
     #: Bytes of a sheet's XML that are searched for tags at a time.
     sheet_chunk: int = 2**22
-    #: Share of a matrix that may be missing and is completed.
-    missing_entries: float = 0.3
     #: Share of the items that must be in a file of names and labels; the others are left out.
     labeled_items: float = 0.5
     #: Share of the ends of edges that must be in the file of labels, for two columns to be edges.

@@ -16,8 +16,8 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 
 from mercerless.comparison.columns import coerce, find_columns
-from mercerless.comparison.gaps import fill_gaps
 from mercerless.comparison.labels import is_missing
+from mercerless.core.gaps import fill_gaps
 from mercerless.core.memory import check_memory
 from mercerless.core.optional import import_optional
 from mercerless.core.validation import (

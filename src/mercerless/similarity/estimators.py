@@ -20,7 +20,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.asymmetric.selection import decay_of
-from mercerless.core.basis import Basis, basis_type_of, make_basis
+from mercerless.core.basis import Basis, basis_type_of, is_precomputed, make_basis
 from mercerless.core.blocks import blockwise, is_dask, take_rows
 from mercerless.core.conformal import ConformalMixin
 from mercerless.core.estimator import (
@@ -39,6 +39,7 @@ from mercerless.core.folds import (
     warn_of_lonely_classes,
     warn_of_near_copies,
 )
+from mercerless.core.gaps import FilledGaps, fill_rows, fill_used
 from mercerless.core.memory import check_memory, format_bytes, memory_budget, row_blocks
 from mercerless.core.optional import with_callbacks
 from mercerless.core.reasons import Explained
@@ -46,6 +47,7 @@ from mercerless.core.threads import blas_threads
 from mercerless.core.validation import (
     align_by_name,
     align_columns,
+    align_matrix,
     check_labels,
     check_option,
     check_random_state,
@@ -167,6 +169,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     used_: Any
     members_: tuple
     multilabel_ = False
+    gaps_: FilledGaps | None = None
     landmarks_: NDArray | None = None
     similarities_: dict[str, Any]
     mean_: NDArray  # of a regressor's targets, as scale_
@@ -245,7 +248,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             "certificate_": mixture.residual,
             "similarities_": several.models,
             "stack_": several,
-            "_basis": None,  # each model has its own
+            "_basis": None,  # each model has its own, as gaps_
         }
 
     def _fit_similarity(
@@ -273,6 +276,10 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         self, X: Any, task: SimilarityTask, candidates: NDArray | None = None
     ) -> PreparedStack:
         """From training items to their comparisons, targets and folds."""
+        gaps = None
+        if is_precomputed(self.kernel) and not self._has_landmarks:
+            X = align_matrix(X, may_cut=True)
+            X, gaps = self._without_gaps(X, task)
         kernel, items = self._train_items(X, task.weight, try_pairs=False)
         check_consistent_length(items, task.y)
         if not self._has_landmarks:
@@ -286,8 +293,22 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
                 "model per column of y."
             )
         if landmarks is not None:
-            return self._with_landmarks(kernel, items, task, landmarks, candidates)
-        return self._with_all_items(kernel, items, task)
+            prepared = self._with_landmarks(kernel, items, task, landmarks, candidates)
+        else:
+            prepared = self._with_all_items(kernel, items, task)
+        prepared.attributes["gaps_"] = gaps
+        return prepared
+
+    def _without_gaps(self, X: Any, task: SimilarityTask) -> tuple[Any, FilledGaps | None]:
+        """A matrix of comparisons with the missing ones completed, and how; says so in a warning."""
+        X, gaps = fill_used(X, task.used, len(task.y))
+        if gaps is not None:
+            share = 100.0 * gaps.n_filled / len(task.used) ** 2
+            warn(
+                f"X has {gaps.n_filled} missing comparisons ({share:.2g} %), which were completed "
+                f"by {gaps.how}."
+            )
+        return X, gaps
 
     def _training(self, items: Any, task: SimilarityTask, precomputed: bool) -> Training:
         """Targets, weights and folds of the items that carry weight."""
@@ -629,6 +650,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
 
     def _test_rows(self, X: Any) -> Any:
         """New items; of comparisons with all columns of the training rows those with landmarks."""
+        if self.gaps_ is not None and self.landmarks_ is None:
+            X = fill_rows(X, self.gaps_.model, self._basis.rows, self._column_labels)
         if self.landmarks_ is None or not self._basis.given_as_matrix:
             return self._test_items(X)
         labels = self._column_labels
@@ -807,6 +830,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         tags = super().__sklearn_tags__()
         # columns of comparisons with landmarks are not the rows' items: cross-validation splits rows only
         tags.input_tags.pairwise = tags.input_tags.pairwise and not self._has_landmarks
+        tags.input_tags.allow_nan = tags.input_tags.pairwise
         return tags
 
 
@@ -945,6 +969,9 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
         The training items' own similarity if it is the same for all, else None.
     certificate_ : float
         The largest relative violation of the optimality conditions of calibration and weights.
+    gaps_ : FilledGaps or None
+        For a precomputed matrix with missing comparisons: how many were completed (`n_filled`), by means of rows and
+        columns and which `rank`, and the share `r2` of the variance of known entries, held out, that this explains.
     kernel_ : Kernel
         The resolved kernel.
     X_fit_ : array-like or None
@@ -1003,6 +1030,10 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
     They take part only if the average with them is better out of fold by a standard error than the average without.
     scikit-learn's cross-validation hands over one direction of a precomputed matrix only, and so scores the second
     stack; split with ``K[test][:, train]`` and ``reverse=K[train][:, test].T`` yourself, or pass a function.
+
+    Missing comparisons of a precomputed matrix are NaN, up to 30 % of it and of every row of a new item. The mirrored
+    entry fills them, else means of rows and columns plus a matrix of the rank (0, 1, 3, 8 or 20) that best predicts
+    known entries; new rows are completed by the same model. A warning says how much that explains, see `gaps_`.
 
     ``sample_weight`` enters every ridge regression and the calibration as repetition of items would; neighbors' votes
     are weighted. Items of weight 0 are left out. Cross-validation splits items, not repetitions.
@@ -1184,7 +1215,7 @@ class SimilarityRegressor(MultiOutputMixin, RegressorMixin, _Similarity):
         As for `SimilarityClassifier`.
     asymmetry_, decay_
         As for `SimilarityClassifier`, only for ``direction="both"``.
-    kernel_, X_fit_, kind_, diagonal_, used_, landmarks_, n_features_in_
+    kernel_, X_fit_, kind_, diagonal_, used_, landmarks_, gaps_, n_features_in_
         As for `SimilarityClassifier`.
     landmark_curve_, similarities_, similarity_scores_
         As for `SimilarityClassifier`, only with landmarks or several similarities; squared errors relative to the

@@ -1,0 +1,289 @@
+"""Missing entries of a matrix of similarities or distances: completed by a low rank, measured on known pairs."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mercerless.core.validation import align_columns, check_readable, check_square
+
+
+@dataclass(frozen=True)
+class GapRules:
+    """How missing entries are completed."""
+
+    #: Largest share of a matrix, or of a new row, that may be missing.
+    largest_share: float = 0.3
+    #: Ranks that compete on known entries that are held out; 0 is the means of rows and columns.
+    ranks: tuple[int, ...] = (0, 1, 3, 8, 20)
+    #: Steps of the subspace iteration.
+    n_steps: int = 20
+    #: Share of the known pairs that are held out to choose the rank.
+    held_out: float = 0.1
+
+
+RULES = GapRules()
+
+
+class RowModel(NamedTuple):
+    """Means of rows and columns plus a matrix of low rank, which also predicts the missing entries of new rows."""
+
+    total: float
+    row_variance: float  # of the rows' means
+    column_effects: NDArray  # (n,), the columns' means minus the mean of all
+    axes: NDArray  # (n, rank), orthonormal
+    axis_variance: NDArray  # (rank,), of the rows' coordinates
+    noise: float  # mean squared error of known entries that were held out
+    low: float  # smallest and largest known entry
+    high: float
+
+    def fill(self, rows: NDArray) -> NDArray:
+        """New rows (m, n) without gaps.
+
+        A row is ``total + a + column_effects + axes @ c`` with independent normal a, c and noise of the variances seen
+        in training; a and c are their means given the known entries.
+        """
+        is_missing = np.isnan(rows)
+        _check_rows(is_missing)
+        filled = np.array(rows, dtype=np.float64)
+        design = np.column_stack([np.ones(len(self.column_effects)), self.axes])
+        tiny = np.finfo(float).tiny
+        precision = 1.0 / np.maximum(np.r_[self.row_variance, self.axis_variance], tiny)
+        noise = max(self.noise, 1e-12 * (self.high - self.low) ** 2, tiny)
+        for row, gaps in zip(filled, is_missing):
+            if not gaps.any():
+                continue
+            base = self.total + self.column_effects
+            known = design[~gaps]
+            normal = known.T @ known / noise + np.diag(precision)
+            coordinates = np.linalg.solve(normal, known.T @ (row - base)[~gaps] / noise)
+            row[gaps] = (base + design @ coordinates)[gaps]
+        return np.clip(filled, self.low, self.high, out=filled, where=is_missing)
+
+
+class FilledGaps(NamedTuple):
+    """How the missing entries of a matrix were completed.
+
+    Attributes
+    ----------
+    n_filled : int
+        How many entries were missing.
+    rank : int
+        The rank of the matrix that is added to means of rows and columns.
+    r2 : float
+        What that explains of the variance of known entries that were held out.
+    model : RowModel
+        What completes rows of new items.
+    """
+
+    n_filled: int
+    rank: int
+    r2: float
+    model: RowModel
+
+    @property
+    def how(self) -> str:
+        """How the entries were found, and how good that is."""
+        rank = f" and a matrix of rank {self.rank}" if self.rank else ""
+        explained = 100 * max(0.0, self.r2)
+        share = f"{explained:.0f} % of the variance of known entries that were held out"
+        return f"means of rows and columns{rank}, which explain {share}"
+
+
+class Completion(NamedTuple):
+    """A matrix without gaps, and how they were filled."""
+
+    X: NDArray
+    gaps: FilledGaps
+
+    @property
+    def n_filled(self) -> int:
+        """How many entries were missing."""
+        return self.gaps.n_filled
+
+    @property
+    def rank(self) -> int:
+        """The rank that predicts known pairs best."""
+        return self.gaps.rank
+
+    @property
+    def r2(self) -> float:
+        """R² on known pairs that were held out."""
+        return self.gaps.r2
+
+    @property
+    def how(self) -> str:
+        """How the entries were found, and how good that is."""
+        return self.gaps.how
+
+
+def fill_gaps(X: ArrayLike) -> Completion:
+    """Complete a square matrix with NaN: from the mirrored entry, else by the rank that predicts known pairs best.
+
+    Rank 0 is the mean of the row and the column. A missing diagonal becomes the median of the known one, or 0.
+    """
+    X = check_square(X, "The matrix", allow_nan=True).copy()
+    unknown = np.isnan(X)
+    _check_share(unknown)
+    diagonal = np.diagonal(X)
+    middle = 0.0 if np.isnan(diagonal).all() else float(np.nanmedian(diagonal))
+    np.fill_diagonal(X, np.where(np.isnan(diagonal), middle, diagonal))
+    both = ~np.isnan(X) & ~np.isnan(X.T)
+    scale = np.abs(X[both]).max(initial=0.0)
+    is_symmetric = bool(np.abs(X - X.T)[both].max(initial=0.0) <= 1e-8 * scale)
+    if is_symmetric:
+        X = np.where(np.isnan(X), X.T, X)
+    held_out = _hold_out(X, is_symmetric)
+    hidden = np.where(held_out, np.nan, X)
+    truth = X[held_out]
+    errors = {}
+    for rank in RULES.ranks:
+        guess, _ = _complete(hidden, rank)
+        errors[rank] = float(((guess[held_out] - truth) ** 2).mean())
+    rank = min(RULES.ranks, key=errors.__getitem__)
+    r2 = 1.0 - errors[rank] / max(float(truth.var()), np.finfo(float).tiny)
+
+    guess, axes = _complete(X, rank)
+    if is_symmetric:
+        guess = (guess + guess.T) / 2
+    filled = np.where(np.isnan(X), guess, X)
+    low = float(np.nanmin(X))
+    high = float(np.nanmax(X))
+    filled = np.clip(filled, low, high)
+    model = _row_model(filled, axes, errors[rank], low, high)
+    return Completion(filled, FilledGaps(int(unknown.sum()), rank, r2, model))
+
+
+def _row_model(filled: NDArray, axes: NDArray, noise: float, low: float, high: float) -> RowModel:
+    """The model of rows of a completed matrix."""
+    total = float(filled.mean())
+    column_effects = filled.mean(axis=0) - total
+    row_effects = filled.mean(axis=1) - total
+    rest = filled - total - column_effects - row_effects[:, None]
+    coordinates = rest @ axes
+    return RowModel(
+        total,
+        float(row_effects.var()),
+        column_effects,
+        axes,
+        (coordinates**2).mean(axis=0),
+        noise,
+        low,
+        high,
+    )
+
+
+def _check_share(unknown: NDArray) -> None:
+    """Raise if too much is missing to complete the rest."""
+    share = float(unknown.mean())
+    most = RULES.largest_share
+    if share > most:
+        raise ValueError(
+            f"{100 * share:.0f} % of the matrix is missing, more than the {100 * most:.0f} % "
+            "that can be completed; leave out the items with most gaps, or fill them in."
+        )
+    alone = (unknown | unknown.T | np.eye(len(unknown), dtype=bool)).all(axis=1)
+    if alone.any():
+        raise ValueError(
+            f"Item {int(alone.argmax()) + 1} of the matrix is compared with no other item; leave "
+            "it out, or fill it in."
+        )
+
+
+def _check_rows(is_missing: NDArray) -> None:
+    """Raise if too much of a new row is missing."""
+    shares = is_missing.mean(axis=1)
+    worst = int(shares.argmax())
+    most = RULES.largest_share
+    if shares[worst] > most:
+        raise ValueError(
+            f"{100 * shares[worst]:.0f} % of row {worst} of X is missing, more than the "
+            f"{100 * most:.0f} % that can be completed; compare the item with more training items, "
+            "or leave it out."
+        )
+
+
+def _hold_out(X: NDArray, is_symmetric: bool) -> NDArray:
+    """A tenth of the known pairs beside the diagonal, at least one of each two directions of a symmetric matrix."""
+    held_out = np.random.default_rng(0).random(X.shape) < RULES.held_out
+    np.fill_diagonal(held_out, False)
+    if is_symmetric:
+        upper = np.triu(held_out)
+        held_out = upper | upper.T
+    return held_out & ~np.isnan(X)
+
+
+def _complete(X: NDArray, rank: int) -> tuple[NDArray, NDArray]:
+    """Means of rows and columns plus a rank, by subspace iteration in which the filled entries move with it.
+
+    Returns the matrix of guesses, and axes (n, rank) of its rows.
+    """
+    gaps = np.isnan(X)
+    total = float(np.nanmean(X))
+    means = np.nanmean(X, axis=1)[:, None] + np.nanmean(X, axis=0) - total
+    if not rank:
+        return means, np.empty((len(X), 0))
+    rest = np.where(gaps, 0.0, X - means)
+    Q = np.random.default_rng(0).normal(size=(len(X), min(rank, len(X) // 2)))
+    for _ in range(RULES.n_steps):
+        P = np.linalg.qr(rest @ Q)[0]
+        Q = np.linalg.qr(rest.T @ P)[0]
+        core = P.T @ rest @ Q
+        low = P @ core @ Q.T
+        rest[gaps] = low[gaps]
+    return means + low, Q
+
+
+def with_gaps(X: Any) -> NDArray | None:
+    """A matrix of comparisons as numbers, NaN for those that are missing; None if none is."""
+    if hasattr(X, "dask") or hasattr(X, "toarray"):
+        return None
+    check_readable(X)
+    try:
+        values = np.asarray(X)
+        if values.dtype == object:
+            values = values.astype(np.float64)
+    except (TypeError, ValueError):
+        return None  # which other checks refuse
+    if values.ndim != 2 or values.dtype.kind != "f" or not values.size:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return None
+    if np.isinf(values).any() or not np.isnan(values).any():
+        return None
+    return values.astype(np.float64)
+
+
+def put_back(X: Any, filled: NDArray) -> Any:
+    """The completed values, with the names of a data frame's rows and columns."""
+    if hasattr(X, "iloc"):
+        return type(X)(filled, index=X.index, columns=X.columns)
+    return filled
+
+
+def fill_used(X: Any, used: NDArray, n: int) -> tuple[Any, FilledGaps | None]:
+    """A matrix of n items with the gaps between those at the positions `used` completed, and how; None without gaps.
+
+    Other items have no part in it: their gaps become 0.
+    """
+    values = with_gaps(X)
+    if values is None or values.shape != (n, n):
+        return X, None
+    among = np.ix_(used, used)
+    gaps = None
+    if np.isnan(values[among]).any():
+        values[among], gaps = fill_gaps(values[among])
+    return put_back(X, np.nan_to_num(values)), gaps
+
+
+def fill_rows(X: Any, model: RowModel, used: NDArray, labels: list[str] | None) -> Any:
+    """New rows of comparisons with the gaps to the items at the positions `used` completed."""
+    X = align_columns(X, labels)
+    values = with_gaps(X)
+    n_known = len(model.column_effects)
+    if values is None or values.shape[1] <= max(used) or len(used) != n_known:
+        return X
+    values[:, used] = model.fill(values[:, used])
+    return put_back(X, np.nan_to_num(values))
