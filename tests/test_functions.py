@@ -880,6 +880,10 @@ def test_progress_is_told_on_standard_error(monkeypatch, capsys):
     monkeypatch.setattr(items, "perf_counter", lambda: next(clock))
     PairFunction(common, symmetric=True, cache=False, progress=True)(X)
     assert " of 210 comparisons, about " in capsys.readouterr().err
+    PairFunction(common, symmetric=True, cache=False)(X)  # takes more than a minute
+    assert " of 210 comparisons, about " in capsys.readouterr().err
+    quick = iter(np.arange(0.0, 1e6, 1e-3))
+    monkeypatch.setattr(items, "perf_counter", lambda: next(quick))
     PairFunction(common, symmetric=True, cache=False)(X)
     assert capsys.readouterr().err == ""
 

@@ -1,6 +1,7 @@
 """The stack on few comparisons: against the full families, dense formulas, and what is given or counted."""
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import cross_val_score
 from stacks import fit_settings, with_settings
 
-from mercerless import SimilarityClassifier, SimilarityRegressor, config_context
+from mercerless import KreinRidge, SimilarityClassifier, SimilarityRegressor, config_context
 from mercerless.kernels import TL1, MatrixFunction, PairFunction
+from mercerless.kernels.items import Meter
 from mercerless.lowrank import Landmarks
-from mercerless.similarity import estimators
+from mercerless.similarity import estimators, timing
 from mercerless.similarity import landmarks as few
 from mercerless.similarity.comparisons import find_rows
 from mercerless.similarity.families import Comparisons, Setting
@@ -433,18 +435,96 @@ def test_auto_turns_to_landmarks_and_says_so(data, monkeypatch):
         UserWarning, match=r"compares the 120 items with 40 landmarks only: .*up to 100 items"
     ):
         assert len(auto.fit(X[:N], y[:N]).landmarks_) == 40
-    limits = estimators.SimilarityLimits(landmarks=30, all_seconds=0.0)
-    monkeypatch.setattr(estimators, "LIMITS", limits)
-    slow = SimilarityClassifier(lambda a, b: float(np.abs(a - b).sum()), random_state=0)
-    with pytest.warns(UserWarning, match=r"would take about \d+ minutes"):
-        assert len(slow.fit(list(X[:N]), y[:N]).landmarks_) == 30
+    monkeypatch.setattr(estimators, "LIMITS", estimators.SimilarityLimits(landmarks=30))
     with (
         config_context(memory_limit="900kB"),
         pytest.warns(UserWarning, match=r"need .* of memory and the budget is"),
     ):
         assert auto._too_much(auto.kernel, X[:N], N)
-        warnings_of = auto._wanted_landmarks(auto.kernel, X[:N], N)
+        warnings_of = auto._requested_landmarks(auto.kernel, X[:N], N)
     assert warnings_of.number == 30
+
+
+def slow_distance(a, b):
+    """A function that takes a millisecond."""
+    end = time.perf_counter() + 1e-3
+    while time.perf_counter() < end:
+        pass
+    return float(np.abs(a - b).sum())
+
+
+@pytest.mark.slow
+def test_auto_uses_as_many_landmarks_as_a_time_allows(data, monkeypatch):
+    """What all comparisons and the landmarks take is said beforehand, in one sentence."""
+    X, y = data
+    limits = timing.TimeLimits(all_seconds=2.6, fewest=12)
+    monkeypatch.setattr(timing, "LIMITS", limits)
+    monkeypatch.setattr(estimators, "TIMES", limits)
+    monkeypatch.setattr(estimators, "seconds_per_pair", lambda kernel, items: 1e-3)
+    model = SimilarityClassifier(lambda a, b: float(np.abs(a - b).sum()), random_state=0)
+    message = r"compares the 120 items with (\d+) landmarks only, which takes about \d seconds: all comparisons would"
+    with pytest.warns(UserWarning, match=message):
+        model.fit(list(X[:N]), y[:N])
+    assert len(model.landmarks_) == 21  # 2.6 seconds, 120 milliseconds each
+    limits = timing.TimeLimits(all_seconds=0.1, fewest=12)
+    monkeypatch.setattr(timing, "LIMITS", limits)
+    monkeypatch.setattr(estimators, "TIMES", limits)
+    with pytest.warns(UserWarning, match="with 12 landmarks only"):
+        model.fit(list(X[:N]), y[:N])
+
+
+def test_landmarks_by_time(data):
+    X, y = data
+    assert timing.seconds_per_pair(PairFunction(slow_distance), list(X)) >= 1e-3
+    fast = Landmarks(30, seconds=3600.0)
+    model = SimilarityClassifier(TL1(9.0), landmarks=fast, random_state=0).fit(X[:N], y[:N])
+    assert len(model.landmarks_) == 30
+    wanted = Landmarks(90, "uniform", seconds=7.2)
+    chosen, seconds = timing.affordable(wanted, 1e-3, 120, 1, 90)
+    assert (chosen.number, chosen.method) == (60, "uniform") and seconds == pytest.approx(7.2)
+    pursued = timing.affordable(Landmarks(90, "pursuit", seconds=7.2), 1e-4, 120, 2, 90)
+    assert pursued[0].number == 90 and pursued[1] == pytest.approx(90 * 120 * 4e-4)
+    few_items = timing.affordable(wanted, 1.0, 20, 1, 20)
+    assert few_items[0].number == 20
+    with pytest.warns(UserWarning, match="50 landmarks, the fewest, take about"):
+        short = Landmarks(seconds=1e-9)
+        SimilarityClassifier(TL1(9.0), landmarks=short, random_state=0).fit(X[:N], y[:N])
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, np.inf, "1h"])
+def test_bad_times_of_landmarks(data, seconds):
+    with pytest.raises(ValueError, match="seconds"):
+        classifier(kernel=TL1(9.0), landmarks=Landmarks(seconds=seconds)).fit(*data)
+
+
+def test_times_are_for_functions_of_similarity_learners(data, distances, columns):
+    timed = Landmarks(30, seconds=10.0)
+    with pytest.raises(ValueError, match="in memory; give a number"):
+        classifier(landmarks=timed).fit(distances[:N, columns], data[1][:N])
+    with pytest.raises(ValueError, match="is for SimilarityClassifier"):
+        KreinRidge(landmarks=timed).fit(data[0], data[1])
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [
+        (0.2, "1 seconds"), (59, "59 seconds"), (70, "a minute"), (600, "10 minutes"),
+        (39_600, "11 hours"), (200_000, "2.3 days"), (1e7, "120 days"),
+    ],
+)  # fmt: skip
+def test_times_in_words(seconds, words):
+    assert timing.duration(seconds) == words
+
+
+def test_long_comparisons_show_their_progress(capsys, monkeypatch):
+    """Without being asked for, if all of them take more than a minute; short ones stay silent."""
+    monkeypatch.setattr(Meter, "pauses", (2.0, 0.02))
+    items = [np.array([float(i)]) for i in range(12)]
+    PairFunction(slow_distance, symmetric=True, cache=False)(items)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(Meter, "long", 0.05)
+    PairFunction(slow_distance, symmetric=True, cache=False)(items)
+    assert "comparisons, about" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -60,6 +60,7 @@ FLOORS = {
     "choice": 1,
     "hits": 1,
     "hit_families": 1,
+    "timing": 1,
     "hit_stack": 1,
     "sparse": 2,
     "encoding": 1,

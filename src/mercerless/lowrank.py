@@ -11,7 +11,13 @@ from sklearn.cluster import MiniBatchKMeans
 
 from mercerless.core.blocks import is_dask, map_rows, take_rows
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
-from mercerless.core.validation import as_items, check_option, check_random_state, check_real
+from mercerless.core.validation import (
+    as_items,
+    check_number,
+    check_option,
+    check_random_state,
+    check_real,
+)
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.kernels.items import takes_objects
 
@@ -208,12 +214,17 @@ class Landmarks(BaseEstimator):
     20
     """
 
-    def __init__(self, number: int = 1000, method: str = "uniform"):
+    def __init__(
+        self, number: int = 1000, method: str = "uniform", *, seconds: float | None = None
+    ):
         self.number = number
         self.method = method
+        self.seconds = seconds
 
 
-def as_landmarks(n_landmarks: Any, methods: tuple[str, ...] = _SELECTIONS) -> Landmarks:
+def as_landmarks(
+    n_landmarks: Any, methods: tuple[str, ...] = _SELECTIONS, may_have_seconds: bool = False
+) -> Landmarks:
     """A number or `Landmarks`, checked, as `Landmarks`."""
     landmarks = n_landmarks if isinstance(n_landmarks, Landmarks) else Landmarks(n_landmarks)
     if (
@@ -225,6 +236,13 @@ def as_landmarks(n_landmarks: Any, methods: tuple[str, ...] = _SELECTIONS) -> La
             f"landmarks must be a positive whole number or Landmarks(number), got {n_landmarks!r}."
         )
     check_option("method", landmarks.method, methods)
+    if landmarks.seconds is not None:
+        if not may_have_seconds:
+            raise ValueError(
+                "Landmarks(seconds=...) is for SimilarityClassifier and SimilarityRegressor; give a "
+                "number of landmarks instead."
+            )
+        check_number("seconds", landmarks.seconds)
     return landmarks
 
 

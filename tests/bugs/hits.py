@@ -1,8 +1,9 @@
-"""Bugs in the learners on hits: leaks of own labels, directions, views, weights, numbers and checks."""
+"""Bugs in the learners on hits (leaks, directions, views, weights, numbers, checks) and in landmarks by time."""
 
 from bugs import Bug
 
 HITS = "test_hits.py"
+LANDMARKS = "test_landmarks.py"
 
 BUGS = [
     Bug(
@@ -64,5 +65,23 @@ BUGS = [
         "            scores[:, others], truth[others], held_weight[others], family_of, classify\n",
         "            scores, truth, held_weight, family_of, classify\n",
         f"{HITS} -k weights_from_other_folds",
+    ),
+    Bug(
+        "hits-time-of-one-direction",
+        "* n * n_directions * n_compared",
+        "* n * n_compared",
+        f"{LANDMARKS} -k by_time",
+    ),
+    Bug(
+        "hits-time-of-pursuit",
+        'n_compared = 2 if wanted.method == "pursuit" else 1',
+        "n_compared = 1",
+        f"{LANDMARKS} -k by_time",
+    ),
+    Bug(
+        "hits-silent-hours",
+        "if (self.verbose or is_long) and perf_counter()",
+        "if self.verbose and perf_counter()",
+        f"{LANDMARKS} -k show_their_progress",
     ),
 ]

@@ -431,7 +431,8 @@ class PairFunction(_OfItems):
         With a folder's path, values are kept there as well, once a second: later runs and other processes do not
         compute them again. A folder of another function or `version` is refused.
     progress : bool, default=False
-        Whether the progress of a long matrix is printed to standard error every other second.
+        Whether the progress of a long matrix is printed to standard error every other second. Comparisons that take
+        more than a minute print it four times a minute anyway.
     batch : int or None, default=None
         The number of pairs per call of a function that takes a list of pairs, as remote services do.
     version : str or None, default=None
@@ -914,7 +915,12 @@ def recognize(function: Callable, items: Any) -> PairFunction | MatrixFunction:
 
 
 class Meter:
-    """Counts comparisons, estimates the time left, and prints both if asked to."""
+    """Counts comparisons, estimates the time left, and prints both if asked to or if they take more than a minute."""
+
+    #: Seconds for all comparisons above which progress is printed without being asked for.
+    long = 60.0
+    #: Seconds between lines, with and without being asked for.
+    pauses = (2.0, 15.0)
 
     def __init__(self, total: int, verbose: bool):
         self.total = total
@@ -926,7 +932,9 @@ class Meter:
     def advance(self, count: int) -> None:
         """Add to the number of comparisons done."""
         self.done += count
-        if self.verbose and perf_counter() - self.last_printed > 2.0:
+        is_long = self.elapsed() + self.left() > self.long
+        pause = self.pauses[0] if self.verbose else self.pauses[1]
+        if (self.verbose or is_long) and perf_counter() - self.last_printed > pause:
             self.last_printed = perf_counter()
             line = f"{self.done:,} of {self.total:,} comparisons, about {self.left():.0f} s left"
             print(line, file=sys.stderr, flush=True)

@@ -21,7 +21,7 @@ from mercerless.spectra import as_similarities, check_kind
 
 def landmarks_of(requested: Any) -> Landmarks:
     """How many landmarks and how they are chosen."""
-    return as_landmarks(requested, ("uniform", "kmeans", "pursuit"))
+    return as_landmarks(requested, ("uniform", "kmeans", "pursuit"), may_have_seconds=True)
 
 
 def compare_items(

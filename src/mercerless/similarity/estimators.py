@@ -1,6 +1,5 @@
 """The automatic learner for any similarity or distance: a classifier and a regressor."""
 
-import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -100,6 +99,8 @@ from mercerless.similarity.stack import (
     run_in_order,
     without_blocks,
 )
+from mercerless.similarity.timing import LIMITS as TIMES
+from mercerless.similarity.timing import affordable, duration, seconds_per_pair
 from mercerless.spectra import KINDS, as_similarities, check_kind, square_similarities, symmetrize
 
 
@@ -111,8 +112,6 @@ class SimilarityLimits:
     landmarks: int = 400
     #: More items are compared with landmarks only.
     all_items: int = 5000
-    #: Seconds that all calls of a function may take.
-    all_seconds: float = 600.0
     #: Matrices of all items that are kept, and in every worker.
     matrices: tuple[int, int] = (1, 7)
     #: The same with both directions.
@@ -416,22 +415,67 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         if not isinstance(self.landmarks, str):
             if isinstance(self.landmarks, (list, tuple, np.ndarray)):
                 return check_positions(self.landmarks, len(items))
-            return landmarks_of(self.landmarks)
+            requested = landmarks_of(self.landmarks)
+            if requested.seconds is None:
+                return requested
+            return self._landmarks_in_time(kernel, items, n, requested, requested.seconds)
         if self.landmarks != "auto":
             raise ValueError(
                 f"landmarks must be a number, Landmarks, 'auto' or None, got {self.landmarks!r}."
             )
         reason = self._too_much(kernel, items, n)
+        chosen = Landmarks(_auto_landmarks(n))
+        takes = ""
         if reason is None:
-            return None
-        number = _auto_landmarks(n)
+            per_pair = self._slow_pairs(kernel, items, n)
+            if per_pair is None:
+                return None
+            reason = f"all comparisons would take about {duration(per_pair * n**2 / 2)}"
+            budget = Landmarks(seconds=TIMES.all_seconds)
+            chosen, seconds = affordable(budget, per_pair, n, self._n_directions, chosen.number)
+            takes = f", which takes about {duration(seconds)}"
         warn(
-            f"{type(self).__name__} compares the {n} items with {number} landmarks only: {reason}. "
-            "Set landmarks to "
-            "a number to choose it yourself, or to None for all comparisons.",
+            f"{type(self).__name__} compares the {n} items with {chosen.number} landmarks only{takes}: "
+            f"{reason}. Set landmarks to a number or to Landmarks(seconds=...) to choose it yourself, "
+            "or to None for all comparisons.",
             UserWarning,
         )
-        return Landmarks(number)
+        return chosen
+
+    @property
+    def _n_directions(self) -> int:
+        """How often a function is called for two items."""
+        return 2 if self.direction == "mean" else 1
+
+    def _slow_pairs(self, kernel: Kernel, items: Any, n: int) -> float | None:
+        """Seconds for a pair of items, if a function is so slow that all comparisons are too much; else None."""
+        is_function = isinstance(kernel, (PairFunction, MatrixFunction))
+        if not is_function or n <= 3 * TIMES.fewest:
+            return None
+        per_pair = seconds_per_pair(kernel, items)
+        if per_pair * n**2 / 2 > TIMES.all_seconds:
+            return per_pair
+        return None
+
+    def _landmarks_in_time(
+        self, kernel: Kernel, items: Any, n: int, requested: Landmarks, budget: float
+    ) -> Landmarks:
+        """As many landmarks as the time allows that was requested."""
+        if basis_type_of(kernel).given_as_matrix or is_dask(items):
+            raise ValueError(
+                "Landmarks(seconds=...) is for functions and kernels that compare items in memory; give a "
+                "number of landmarks instead."
+            )
+        per_pair = seconds_per_pair(kernel, items)
+        most = min(requested.number, n)
+        chosen, seconds = affordable(requested, per_pair, n, self._n_directions, most)
+        if seconds > 2.0 * budget:
+            warn(
+                f"{chosen.number} landmarks, the fewest, take about {duration(seconds)} for {n} items, "
+                f"more than the {duration(budget)} of landmarks; fewer items take less.",
+                UserWarning,
+            )
+        return chosen
 
     def _too_much(self, kernel: Kernel, items: Any, n: int) -> str | None:
         """Why comparing all items with each other is too much, in words; None where it is not."""
@@ -447,12 +491,6 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         budget = memory_budget()
         if need > budget >= landmark_need(n, _auto_landmarks(n)):
             return f"all comparisons would need {format_bytes(need)} of memory and the budget is {format_bytes(budget)}"
-        if isinstance(kernel, (PairFunction, MatrixFunction)) and n > 2 * LIMITS.landmarks:
-            start = time.perf_counter()
-            kernel(items[:3], items[-3:])
-            seconds = (time.perf_counter() - start) / 9 * n**2 / 2
-            if seconds > LIMITS.all_seconds:
-                return f"all comparisons would take about {seconds / 60:.0f} minutes"
         return None
 
     def _with_landmarks(
@@ -915,7 +953,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
         Compare every item with this many landmarks only, in training and prediction. A number draws them at random;
         ``Landmarks(number, "pursuit")`` compares with twice as many and keeps those that say most about the targets;
         an array holds their row numbers. None compares all items. ``"auto"`` does so up to 5000 items, if memory and
-        (for a function of two items) ten minutes suffice, and else takes 400 landmarks and says so.
+        (for a function of two items) ten minutes suffice, and else takes at most 400 landmarks and says so.
 
         Precomputed X then has one column per landmark, for new items too. The landmarks need not be training items: the
         rows of those that are, which more families can use, are found by themselves where a landmark is the nearest
