@@ -27,8 +27,9 @@ from mercerless.hyper.machine import (
     compare_stages,
     normalized,
 )
+from mercerless.hyper.selection import KernelPath, Regression, encode_target, learn_kernel
 from mercerless.kernels import Gaussian, Sigmoid
-from mercerless.kernels.hyper import GaussianHyper
+from mercerless.kernels.hyper import GaussianHyper, TensorHyper
 from mercerless.persistence import load, save
 
 pytestmark = pytest.mark.slow
@@ -458,3 +459,49 @@ def test_walking_down_finds_the_least_of_a_valley_and_asks_no_farther(totals, st
         and max(asked) <= max(start, best) + 1
         and min(asked) >= min(start, best) - 1
     )
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_kernels_of_one_path_are_those_learned_one_by_one(intercept):
+    X, y = make_friedman1(60, random_state=0)
+    pairs = encode_target(y, 60, "gaussian").target
+    task = Regression(GaussianHyper(1.0), n_landmarks=40, fit_intercept=intercept)
+    path = KernelPath(task, X, pairs, np.random.RandomState(3))
+    for alpha in (1e-5, 1e-2):
+        alone, _ = learn_kernel(task._replace(alpha=alpha), X, pairs, np.random.RandomState(3))
+        found = path.kernel(alpha)
+        np.testing.assert_array_equal(found.coef, alone.coef)
+        assert found.intercept == alone.intercept
+        np.testing.assert_array_equal(found(X[:5]), alone(X[:5]))
+
+
+def test_paths_serve_only_direct_ridge_regression_of_one_part():
+    task = Regression(GaussianHyper(1.0), n_landmarks=40)
+    assert KernelPath.serves(task, 60)
+    for change in (
+        {"n_landmarks": None},
+        {"epsilon": 0.1},
+        {"nonnegative": True},
+        {"n_parts": 2},
+        {"solver": "cg"},
+        {"landmark_method": "grid"},
+        {"hyper_kernel": TensorHyper()},
+        {"n_landmarks": 2000},
+    ):
+        assert not KernelPath.serves(task._replace(**change), 60), change
+
+
+def test_candidates_that_differ_in_their_penalty_share_the_normal_equations(monkeypatch):
+    X, y = make_friedman1(60, random_state=0)
+    made = []
+    plain = KernelPath.__init__
+
+    def counted(self, task, items, target, random):
+        made.append((id(task.hyper_kernel), items.tobytes()))
+        plain(self, task, items, target, random)
+
+    monkeypatch.setattr(KernelPath, "__init__", counted)
+    model = HyperRegressor(random_state=0).fit(X, y)
+    scales = {str(row["hyper_kernel"]) for row in model.cv_results_}
+    assert len(model.cv_results_) > len(scales)  # some differ in alpha only
+    assert len(made) == len(set(made)) == 5 * len(scales)

@@ -25,6 +25,7 @@ from mercerless.hyper.linear import (
     squared_hinge,
 )
 from mercerless.hyper.selection import (
+    KernelPath,
     Regression,
     choose_regression,
     encode_target,
@@ -534,14 +535,23 @@ def choose_stages(
         given_C = float(stage.grid[0]) if len(stage.grid) == 1 else 1.0
         return ChosenStages(candidates[0], given_C, [], None)
     small = [_reduced(candidate) for candidate in candidates]
+    # of every hyper-kernel and training set; candidates that differ in their penalty only share one
+    paths: dict[tuple[int, bytes], KernelPath] = {}
 
     def learn(index: int, rows: NDArray) -> Kernel:
         """The kernel that this candidate learns from these rows, or from a sample of them."""
         rows = rows[some_rows(len(rows), LIMITS.compared_items, 0)]
         candidate = small[index]._replace(n_parts=auto_parts(len(rows)))
         pairs = encode_target(y[rows], len(rows), kind).target
-        kernel, _ = learn_kernel(candidate, items[rows], pairs, check_random_state(random_state))
-        return normalized(kernel, X[rows])
+        seed = check_random_state(random_state)
+        if not KernelPath.serves(candidate, len(rows)):
+            kernel, _ = learn_kernel(candidate, items[rows], pairs, seed)
+            return normalized(kernel, X[rows])
+        assert candidate.alpha is not None
+        key = id(candidate.hyper_kernel), rows.tobytes()
+        if key not in paths:
+            paths[key] = KernelPath(candidate, items[rows], pairs, seed)
+        return normalized(paths[key].kernel(candidate.alpha), X[rows])
 
     all_splits = make_folds(folds[1], X, y, classify=stage.targets.classify, random_state=random)
     splits = first_until(all_splits, LIMITS.held_out_rows)

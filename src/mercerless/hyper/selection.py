@@ -298,6 +298,45 @@ def learn_kernel(
     return HyperExpansion(hyper, centers, coef, intercept), worst
 
 
+class KernelPath:
+    """Kernels learned from the same pairs with several penalties; they share landmarks and normal equations.
+
+    Each equals what `learn_kernel` gives with the same random numbers.
+    """
+
+    def __init__(self, task: Regression, X: NDArray, target: PairTarget, random):
+        assert task.n_landmarks is not None
+        self.hyper_kernel = task.hyper_kernel
+        self.centers = choose_centers(
+            task.hyper_kernel, X, task.n_landmarks, task.landmark_method, random
+        )
+        self.whitening = whiten(task.hyper_kernel.gram(self.centers))
+        design = make_design(task.hyper_kernel, X, self.centers)
+        self.equations = normal_equations(
+            design, target, task.fit_intercept, whitening=self.whitening
+        )
+
+    @staticmethod
+    def serves(task: Regression, n_items: int) -> bool:
+        """Whether `learn_kernel` would solve the normal equations of this regression, all items at once."""
+        if task.n_landmarks is None or isinstance(task.hyper_kernel, TensorHyper):
+            return False
+        is_plain = task.epsilon is None and not task.nonnegative and task.n_parts == 1
+        is_direct = task.solver != "cg" and not _is_large(task, n_items, task.n_landmarks)
+        return is_plain and is_direct and task.landmark_method != "grid"
+
+    def kernel(self, alpha: float) -> HyperExpansion:
+        """The kernel for one penalty."""
+        solution = hyper_path(self.equations, self.whitening, np.array([alpha]))[0]
+        return HyperExpansion(self.hyper_kernel, self.centers, solution.coef, solution.intercept)
+
+
+def _is_large(task: Regression, n_items: int, n_centers: int) -> bool:
+    """Whether conjugate gradients are cheaper than the normal equations, unless a solver is given."""
+    work = float(n_items) ** 2 * n_centers**2
+    return task.solver == "auto" and work > LIMITS.direct_work
+
+
 def _learn_on_grids(
     task: Regression, X: Any, target: PairTarget, random, report: Report | None
 ) -> tuple[Kernel, HyperSolution]:
@@ -370,7 +409,7 @@ def _solve_part(
     if task.nonnegative:
         return ridge_nonnegative(normal_equations(design, target, intercept), gram, task.alpha)
     work = float(n) ** 2 * p**2
-    if task.solver == "cg" or (task.solver == "auto" and work > LIMITS.direct_work):
+    if task.solver == "cg" or _is_large(task, n, p):
         random = np.random.RandomState(seed)
         solution = ridge_cg(
             design,

@@ -210,7 +210,8 @@ def normal_equations(
         y = target(left, right).ravel()
         B = design.matrix(left, right)
         if whitening is not None:
-            B = solve_triangular(whitening, B.T, lower=True).T
+            # B.T has LAPACK's order of entries, so it is overwritten in its place
+            B = solve_triangular(whitening, B.T, lower=True, overwrite_b=True, check_finite=False).T
         if fit_intercept:
             B = np.column_stack([B, np.ones(len(B))])
         used = ~np.isnan(y)
