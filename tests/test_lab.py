@@ -643,7 +643,8 @@ class TestRepeatedRows:
 
     def test_the_formula_is_the_best_weight(self):
         """``k / (1 + (k - 1) r)`` is the inverse variance of a mean of k errors with correlation r, relative to one."""
-        merged = merge_copies(np.zeros((9, 1)), None, np.array([0, 1, 1, 2, 2, 2, 2, 2, 3]))
+        Y = np.arange(9.0)[:, None]
+        merged = merge_copies(Y, None, np.array([0, 1, 1, 2, 2, 2, 2, 2, 3]))
         for r in (0.0, 0.3, 1.0):
             variance = [np.mean(np.full((k, k), r) + (1 - r) * np.eye(k)) for k in (1, 2, 5, 1)]
             assert_allclose(merged.weights(r), 1 / np.array(variance))

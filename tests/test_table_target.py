@@ -1,5 +1,7 @@
 """Targets with tails: the member of LAB's average that predicts a transform of them."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -8,10 +10,12 @@ from mercerless import LABRegressor, TableRegressor
 from mercerless.inspection import BandwidthDisplay
 from mercerless.persistence import load, save
 from mercerless.table.target import (
+    TargetTransform,
     TransformedForms,
     choose_transform,
     kernel_forms,
     possible_transforms,
+    predict_average,
 )
 
 
@@ -164,3 +168,53 @@ def test_transforms_that_small_models_do_not_like_are_given_up():
     assert choose_transform(X[:99], y[:99, None], weight[:99], together[:99], 0) is None
     additive = 10 * X[:, 0] ** 8 + 0.1 * np.random.RandomState(0).randn(300)
     assert choose_transform(X, additive[:, None], weight, together, 0) is None
+
+
+def test_far_from_the_training_rows_predictions_are_bounded():
+    X, y, _ = multiplicative(220, 0.3)
+    model = TableRegressor(["local"], max_iter=10, random_state=0).fit(X[:200], y[:200])
+    low, high = y[:200].min(), y[:200].max()
+    far = np.vstack([X[200:], 50.0 * X[200:], -50.0 * X[200:]])
+    predictions = model.predict(far)
+    assert np.all(predictions >= low - 0.25 * (high - low))
+    assert np.all(predictions <= high + 0.25 * (high - low))
+    # linear functions, too, end a quarter of the range beyond
+    line = TableRegressor(["local"], max_iter=5, random_state=0).fit(X[:60], X[:60, 0])
+    assert line.predict([[1e6] * X.shape[1]])[0] <= X[:60, 0].max() + 0.25 * np.ptp(X[:60, 0])
+
+
+def test_a_transformed_member_differs_from_the_others_within_its_reach():
+    def member(value):
+        return lambda X: np.full((len(X), 1), value)
+
+    class Plain(NamedTuple):
+        weight: float
+        function: Any
+
+        def __call__(self, X):
+            return self.function(X)
+
+    transform = TargetTransform("log", np.array([0.0, 10.0]), np.array([0.0, 100.0]))
+    wild = TransformedForms("log", [Plain(1.0, member(8.0))], transform, 0.5, None, reach=3.0)
+    X = np.zeros((2, 1))
+    assert_allclose(wild(X), 80.0)
+    others = [Plain(0.2, member(1.0)), Plain(0.3, member(2.0))]
+    mean = (0.2 * 1.0 + 0.3 * 2.0) / 0.5
+    assert_allclose(predict_average([*others, wild], X), 0.2 + 0.6 + 0.5 * (mean + 3.0))
+    assert_allclose(predict_average([*others, wild._replace(reach=99.0)], X), 0.8 + 0.5 * 80.0)
+    assert_allclose(predict_average([wild], X), 0.5 * 80.0)
+    in_other_units = wild.in_units(np.array([7.0]), np.array([2.0]))
+    assert in_other_units.reach == 6.0
+    assert_allclose(in_other_units(X), 167.0)
+
+
+def test_the_reach_is_the_largest_difference_on_held_out_rows():
+    X, y, _ = multiplicative(300, 0.3)
+    model = TableRegressor(["local"], max_iter=10, random_state=0).fit(X, y)
+    transformed = [form for form in model.members_ if isinstance(form, TransformedForms)]
+    plain = [form for form in model.members_ if not isinstance(form, TransformedForms)]
+    assert len(transformed) == 1
+    if plain:
+        assert 0 < transformed[0].reach < np.ptp(y)
+    else:
+        assert transformed[0].reach == np.inf

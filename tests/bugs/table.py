@@ -69,4 +69,36 @@ BUGS = [
         "",
         "test_table_importance.py -k matter",
     ),
+    # far from the training rows
+    Bug(
+        "table-no-reach",
+        "within = np.clip(member(X), others - member.reach, others + member.reach)",
+        "within = member(X)",
+        "test_table_target.py -k within_its_reach",
+    ),
+    Bug(
+        "table-no-bounds",
+        "np.clip(super()._predict_rows(rows), *self._bounds)",
+        "super()._predict_rows(rows)",
+        "test_table_target.py -k are_bounded",
+    ),
+    Bug(
+        "table-reach-of-other-units",
+        "reach=self.reach * float(scale[0])",
+        "reach=self.reach",
+        "test_table_target.py -k within_its_reach",
+    ),
+    # weights
+    Bug(
+        "table-repeated-rows-count-once",
+        "w = np.bincount(observations, weights=w)",
+        "w = np.bincount(observations, weights=w) ** 0.0",
+        "test_table_weights.py -k by_hand",
+    ),
+    Bug(
+        "table-scaling-of-repeated-rows",
+        "X = take_rows(X, merged.first)  # weights and repetition must not differ",
+        "X = table.X",
+        "test_table_weights.py -k repetition",
+    ),
 ]

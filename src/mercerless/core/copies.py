@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mercerless.core.validation import weights_or_ones
+
 
 class MergedRows(NamedTuple):
     """The distinct rows: equal rows are one, with the mean of their targets."""
@@ -12,7 +14,7 @@ class MergedRows(NamedTuple):
     first: NDArray  # (n_distinct,), the first row of every set of equal rows
     Y: NDArray  # (n_distinct, n_outputs), weighted mean targets
     total: NDArray | None  # sums of the weights; None where every row is distinct and has none
-    counts: NDArray  # the number of rows in every set
+    counts: NDArray  # the number of observations in every set: of rows with different targets
     deviations: NDArray  # the weighted mean of the squared distances of their targets to the mean
     # the variance of the targets of equal rows, without bias; 0 where all are equal
     pure_error: float
@@ -42,21 +44,30 @@ class MergedRows(NamedTuple):
 
 
 def merge_copies(Y: NDArray, weight: NDArray | None, copies: NDArray) -> MergedRows:
-    """Merge rows with the same number in `copies`, which counts distinct rows in the order of first appearance."""
+    """Merge rows with the same number in `copies`, which counts distinct rows in the order of first appearance.
+
+    Rows that also have the same targets are one row with the sum of their weights, so that a whole weight is the same
+    as repetition. Equal rows with different targets are observations whose errors may be correlated.
+    """
     first, counts = np.unique(copies, return_index=True, return_counts=True)[1:]
     if len(first) == len(copies):
         return MergedRows(first, Y, weight, counts, np.zeros(len(first)), 0.0)
-    w = np.ones(len(copies)) if weight is None else weight
-    total = np.bincount(copies, weights=w)
+    w = weights_or_ones(weight, len(copies))
+    observations = np.unique(np.column_stack([copies, Y]), axis=0, return_inverse=True)[1].ravel()
+    first_of_observation = np.unique(observations, return_index=True)[1]
+    w = np.bincount(observations, weights=w)
+    Y_seen = Y[first_of_observation]
+    of_row = copies[first_of_observation]
+    counts = np.bincount(of_row)
+    total = np.bincount(of_row, weights=w)
     # relative to the first of the set, so that equal targets stay what they are
-    shift = Y - Y[first[copies]]
-    means = (
-        np.stack([np.bincount(copies, weights=w * column) for column in shift.T], axis=1)
-        / total[:, None]
-    )
-    square = w * np.sum((shift - means[copies]) ** 2, axis=1)
-    freedom = w.sum() - np.sum(np.bincount(copies, weights=w**2) / total)
-    deviations = np.bincount(copies, weights=square) / total
-    return MergedRows(
-        first, Y[first] + means, total, counts, deviations, float(square.sum() / freedom)
-    )
+    shift = Y_seen - Y[first[of_row]]
+    sums = [np.bincount(of_row, weights=w * column) for column in shift.T]
+    means = np.stack(sums, axis=1) / total[:, None]
+    square = w * np.sum((shift - means[of_row]) ** 2, axis=1)
+    deviations = np.bincount(of_row, weights=square) / total
+    pure_error = 0.0
+    if counts.max() > 1:
+        freedom = w.sum() - np.sum(np.bincount(of_row, weights=w**2) / total)
+        pure_error = float(square.sum() / freedom)
+    return MergedRows(first, Y[first] + means, total, counts, deviations, pure_error)

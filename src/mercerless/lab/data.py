@@ -127,10 +127,11 @@ def range_scaling(X: Any) -> FeatureScaling:
     )
 
 
-def class_units(Y: NDArray) -> FeatureScaling:
+def class_units(Y: NDArray, weight: NDArray | None = None) -> FeatureScaling:
     """Units of signed classes: one scale for all, so that rare classes are not blown up."""
-    mean = Y.mean(axis=0)
-    scale = np.sqrt(np.mean((Y - mean) ** 2))
+    mean = np.average(Y, axis=0, weights=weight)
+    squares = np.mean((Y - mean) ** 2, axis=1)
+    scale = np.sqrt(np.average(squares, weights=weight))
     return standard_scaling(Y)._replace(center=mean, scale=np.full(len(mean), scale))
 
 
@@ -285,7 +286,10 @@ def choose_scaling(table: Table, plan: Plan) -> FeatureScaling:
     merged = table.merged
     numbers = plan.rows[some_rows(len(plan.rows), THRESHOLDS.scaling_rows, settings.seed)]
     sample = take_rows(table.X, merged.first[numbers])
-    scalings = possible_scalings(table.X, sample)
+    X = table.X
+    if len(merged.first) < len(X) and not is_dask(X):
+        X = take_rows(X, merged.first)  # weights and repetition must not differ
+    scalings = possible_scalings(X, sample)
     if len(scalings) == 1:
         return scalings[0]
     scaled = [Rows(scaling(sample, np.float32), merged.Y[numbers]) for scaling in scalings]

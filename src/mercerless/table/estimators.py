@@ -69,6 +69,7 @@ from mercerless.table.target import (
     choose_transform,
     join_transformed,
     kernel_forms,
+    predict_average,
     sum_of_forms,
 )
 from mercerless.table.weighing import warn_if_no_better_than_shares
@@ -231,7 +232,7 @@ class _Table(LocalEstimator):
         return self.encoding_(rows)
 
     def _predict_rows(self, rows: NDArray) -> NDArray:
-        return sum_of_forms(self.members_, rows)
+        return predict_average(self.members_, rows)
 
     @property
     def feature_importances_(self) -> NDArray:
@@ -301,7 +302,9 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
     ----------
     members_ : list of LocalForm, Trees, Experts and TransformedForms
         The members with weight. Each has a ``name``, a ``weight`` and a ``scaling``, can be called,
-        ``member(encoding_(X))``, and printed. Predictions are the sum of ``member.weight * member(encoding_(X))``.
+        ``member(encoding_(X))``, and printed. Predictions are the sum of ``member.weight * member(encoding_(X))``;
+        they leave the range of the training targets by at most a quarter of it, and a member that predicts a
+        transformed target differs from the others by at most what it did on held-out rows (its ``reach``).
         Kernel forms hold ``support``, ``support_vectors``, ``bandwidths``, ``dual_coef``, ``coef``, ``intercept`` and
         ``alpha``; boosted trees their ``models``; a transformed target its own members as ``forms``.
     weights_ : ndarray of shape (n_members,)
@@ -332,7 +335,8 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         0 at a stationary point, 1 without any step; early stopping leaves it positive. Members without a descent count
         as 0.
     copy_correlation_ : float
-        The assumed correlation r of the errors of equal rows; k of them count as ``k / (1 + (k - 1) r)`` rows.
+        The assumed correlation r of the errors of equal rows with different targets; k of them count as
+        ``k / (1 + (k - 1) r)`` rows. Equal rows with equal targets count as one row with the sum of their weights.
     n_distinct_ : int
         Distinct training rows: equal rows are merged, with the mean of their targets.
     n_iter_ : int
@@ -383,6 +387,10 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         self.max_rows = max_rows
         self.random_state = random_state
 
+    def _predict_rows(self, rows: NDArray) -> NDArray:
+        """Within the range of the training targets and a quarter of it on both sides."""
+        return np.clip(super()._predict_rows(rows), *self._bounds)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option("transform_target", self.transform_target, ("auto", None))
@@ -407,7 +415,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
             The targets. If X and y have a pandas index of the same unique names in another order, they are
             matched by name; otherwise, and with a RangeIndex, by position.
         sample_weight : array-like of shape (n,) or None, default=None
-            Row weights, matched as y; rows of weight 0 are left out.
+            Row weights, matched as y; rows of weight 0 are left out. A whole weight counts as so many equal rows.
         groups : array-like of shape (n,) or None, default=None
             Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split;
             matched as y.
@@ -452,6 +460,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
                 outliers_=outliers,
                 spread_=fit_spreads(spread_form, rows, used, held),
                 _one_output=target.ndim == 1,
+                _bounds=target_bounds(Y),
                 _sample=sample,
             )
         return self
@@ -616,7 +625,7 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
             The labels. If X and y have a pandas index of the same unique names in another order, they are
             matched by name; otherwise, and with a RangeIndex, by position.
         sample_weight : array-like of shape (n,) or None, default=None
-            Row weights, matched as y; rows of weight 0 are left out.
+            Row weights, matched as y; rows of weight 0 are left out. A whole weight counts as so many equal rows.
         groups : array-like of shape (n,) or None, default=None
             Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split;
             matched as y.
@@ -635,7 +644,7 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
         used = np.flatnonzero(given)
         rows, labels, weight, groups = drop_weightless(rows, labels, given, groups)
         Y = signed_targets(labels, len(classes))
-        units = class_units(Y)
+        units = class_units(Y, weight)
         sample = training_sample(rows, labels, weight, groups)
         log_odds = units._replace(center=np.zeros(Y.shape[1]), scale=np.ones(Y.shape[1]))
         with self._progress() as progress, one_blas_thread():
@@ -664,6 +673,14 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
                 _sample=sample,
             )
         return self
+
+
+def target_bounds(Y: NDArray, margin: float = 0.25) -> tuple[NDArray, NDArray]:
+    """The range of the targets, and a share of it on both sides, beyond which nothing is predicted."""
+    low = Y.min(axis=0)
+    high = Y.max(axis=0)
+    reach = margin * (high - low)
+    return low - reach, high + reach
 
 
 def training_sample(

@@ -192,6 +192,10 @@ class TransformedForms(NamedTuple):
         The weight in the average.
     scaling : callable
         Scales features.
+    reach : float
+        The largest difference to the average of the other members that was seen on held-out rows: in the model's
+        predictions it differs by no more. Far from all training rows the way back would amplify what is
+        extrapolated. Infinite if there are no other members.
     """
 
     name: str
@@ -199,6 +203,7 @@ class TransformedForms(NamedTuple):
     transform: TargetTransform
     weight: float
     scaling: Any
+    reach: float = np.inf
 
     def __call__(self, X: NDArray) -> NDArray:
         """Predictions of the target, one column."""
@@ -207,12 +212,26 @@ class TransformedForms(NamedTuple):
     def in_units(self, center: NDArray, scale: NDArray) -> "TransformedForms":
         """For targets that were standardized by these."""
         transform = self.transform._replace(target=self.transform.target * scale[0] + center[0])
-        return self._replace(transform=transform)
+        return self._replace(transform=transform, reach=self.reach * float(scale[0]))
 
 
 def sum_of_forms(forms: Sequence[Any], X: NDArray) -> NDArray:
     """The average that forms predict, one column per function."""
     return np.sum([form.weight * form(X) for form in forms], axis=0)
+
+
+def predict_average(members: Sequence[Any], X: NDArray) -> NDArray:
+    """The average of all members; one of a transformed target within its reach of the others."""
+    plain = [member for member in members if not isinstance(member, TransformedForms)]
+    if len(plain) in (0, len(members)):
+        return sum_of_forms(members, X)
+    total = sum_of_forms(plain, X)
+    others = total / sum(member.weight for member in plain)
+    for member in members:
+        if isinstance(member, TransformedForms):
+            within = np.clip(member(X), others - member.reach, others + member.reach)
+            total = total + member.weight * within
+    return total
 
 
 def kernel_forms(members: Sequence[Any]) -> list[LocalForm]:
@@ -301,7 +320,11 @@ def join_transformed(
         certificates.append(other.certificate)
         inner = [member.in_units(units.center, units.scale) for member in other.members]
         back = held_out.way_back()
-        members.append(TransformedForms(name, inner, back, float(share), inner[0].scaling))
+        scaling = inner[0].scaling
+        reach = np.inf
+        if share_of_plain > 0:
+            reach = float(np.max(np.abs(through - plain.out_of_fold)))
+        members.append(TransformedForms(name, inner, back, float(share), scaling, reach))
     squares = np.sum((through - truth) ** 2, axis=1)
     error = float(np.average(squares, weights=weight_of_held))
     return plain._replace(

@@ -1,0 +1,53 @@
+"""Weights of tables: a whole weight is the same as repetition."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mercerless import TableClassifier, TableRegressor
+from mercerless.core.copies import merge_copies
+
+QUICK = {"members": ["local", "ridge", "trees"], "max_iter": 10, "random_state": 0}
+
+
+def waves(n, seed=0):
+    random = np.random.RandomState(seed)
+    X = random.normal(size=(n, 3))
+    counts = random.randint(1, 4, size=n)
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * random.normal(size=n), counts
+
+
+@pytest.mark.parametrize("classify", [False, True])
+def test_whole_weights_are_repetition(classify):
+    X, y, counts = waves(140)
+    learner = TableRegressor
+    if classify:
+        learner, y = TableClassifier, (y > 0.3).astype(int)
+    rows = np.repeat(np.arange(100), counts[:100])
+    weighted = learner(**QUICK).fit(X[:100], y[:100], sample_weight=counts[:100])
+    repeated = learner(**QUICK).fit(X[rows], y[rows])
+    assert weighted.n_distinct_ == repeated.n_distinct_ == 100
+    if classify:
+        first, second = weighted.predict_proba(X[100:]), repeated.predict_proba(X[100:])
+        assert_allclose(first, second, atol=1e-3)
+    else:
+        first, second = weighted.predict(X[100:]), repeated.predict(X[100:])
+        assert np.max(np.abs(first - second)) < 1e-3 * y.std()  # .08 before
+    ignored = learner(**QUICK).fit(X[:100], y[:100])
+    assert not np.allclose(ignored._scores(X[100:]), weighted._scores(X[100:]), atol=1e-3)
+
+
+def test_observations_of_equal_rows_by_hand():
+    copies = np.array([0, 0, 0, 1, 1, 2])
+    Y = np.array([[1.0], [1.0], [4.0], [2.0], [2.0], [3.0]])
+    merged = merge_copies(Y, None, copies)
+    assert_array_equal(merged.total, [3.0, 2.0, 1.0])
+    assert_array_equal(merged.counts, [2, 1, 1])  # different targets
+    assert_allclose(merged.Y[:, 0], [2.0, 2.0, 3.0])
+    assert_allclose(merged.weights(1.0), [1.5, 2.0, 1.0])
+    weighted = merge_copies(Y[[0, 2, 3, 5]], np.array([2.0, 1.0, 2.0, 1.0]), copies[[0, 2, 3, 5]])
+    for mine, other in zip(merged[1:], weighted[1:]):
+        assert_allclose(mine, other)
+    same = merge_copies(Y[[0, 1, 3, 4]], None, copies[[0, 1, 3, 4]])
+    assert same.pure_error == 0.0
+    assert_array_equal(same.weights(1.0), [2.0, 2.0])
