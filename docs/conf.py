@@ -54,6 +54,8 @@ sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("mercerless",),
     "download_all_examples": False,
     "min_reported_time": 5,
     "remove_config_comments": True,

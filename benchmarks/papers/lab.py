@@ -1,15 +1,16 @@
 """The tables and figures of the LAB paper, and a comparison with tuned peers on every regression set.
 
     export MERCERLESS_DATA=...            # the folder of data sets
-    python benchmarks/papers/lab.py compare [--splits 5] [--sets yacht mg] [--learners lab lightgbm] [--full]
+    python benchmarks/papers/lab.py compare [--splits 5] [--sets yacht mg] [--learners table lightgbm] [--full]
     python benchmarks/papers/lab.py table1 | table2 | table5 | table6 | noise | support | training | figures | mnist |
                                           images | schedule
 
 Every command is a reduced run by default and complete with --full. ``compare`` works round by round, one split of every
 set at a time, writes a line to results/lab_compare.csv after every fit, skips what is already there, and prints average
-ranks with a corrected test. One set of LABRegressor's defaults is used everywhere; only `n_support` is set where the
-paper's table prescribes a number. In a reduced ``compare`` every learner sees the same at most 3000 training and 2000
-test rows of a split; peers are tuned by cross-validation on at most 1000 of these training rows and refitted on all.
+ranks with a corrected test; it runs the table learner with its defaults. Every learner sees the same at most 3000
+training and 2000 test rows of a split; peers are tuned by cross-validation on at most 1000 of these training rows and
+refitted on all. The tables run LABRegressor with its defaults and the paper's numbers of support points; ``table5`` and
+``table6`` also run the paper's Algorithm 1.
 """
 
 import argparse
