@@ -709,6 +709,41 @@ def compare_statistics():
     return texts.groupby(kinds, sort=False).agg(lambda t: " / ".join(filter(None, t))).reset_index()
 
 
+def _busy(load):
+    """What the benchmark itself ran beside a comparison."""
+    if load == 0:
+        return "nothing"
+    return "one process busy" if load == 1 else f"{load:.0f} processes busy"
+
+
+def compare_regret():
+    """Regret by budget, over the sets."""
+    rows = results("papers/compare_regret")
+    rows["decided"] = rows.decided.astype(str) == "True"
+    summaries = []
+    for budget, of_budget in rows.groupby("budget"):
+        summaries.append(
+            {
+                "budget": budget,
+                "sets": len(of_budget),
+                "regret": of_budget.regret.mean(),
+                "error": of_budget.standard_error.mean(),
+                "largest": of_budget.regret.max(),
+                "of": of_budget.set[of_budget.regret.idxmax()],
+                "behind": int((of_budget.regret > 2 * of_budget.standard_error).sum()),
+                "decided": int(of_budget.decided.sum()),
+                "load": of_budget["load average before"].mean(),
+            }
+        )
+    return pd.DataFrame(summaries)
+
+
+def compare_regret_sets():
+    """Every set at the longest budget that all have."""
+    rows = results("papers/compare_regret")
+    return rows[rows.budget == 60.0].sort_values("regret", ascending=False)
+
+
 def compare_budgets():
     rows = results("speed/budget")
     whole = []
@@ -716,7 +751,7 @@ def compare_budgets():
         sizes = [int(word.rpartition(":")[2]) for word in words.split() if ":" in word]
         largest = max(sizes, default=0)
         whole.append(f"{sizes.count(largest)} on {largest:,} rows" if sizes else "no report")
-    beside = np.where(rows.load > 0, "one core busy", "nothing")
+    beside = [_busy(load) for load in rows.load]
     return rows.assign(beside=beside, whole=whole, learners=rows.learners.fillna("none"))
 
 

@@ -627,6 +627,21 @@ def test_a_search_that_has_all_splits_replaces_the_defaults_whatever_it_scores(r
         assert found.specification == ["neighbors" + "@defaults" * (not is_search)]
 
 
+def test_learners_are_told_apart_in_words(result):
+    learners = select_learners(result.problem, ["neighbors", "krein-svm", "dummy"])[0]
+    target = np.tile(np.arange(10), 2)
+    predicted = {"neighbors": target.copy(), "krein-svm": target.copy(), "dummy": (target + 1) % 10}
+    predicted["neighbors"][0] = 9
+    predicted["krein-svm"][[1, 2]] = 9
+    records = []
+    for name, values in predicted.items():
+        score = {"accuracy": float((values == target).mean())}
+        tasks = [Task(name, 0, fold) for fold in range(5)]
+        records += [Record(task, 80, score, target=target, predicted=values) for task in tasks]
+    first = Comparison(result.terms, learners, records).verdict[0]
+    assert "there is no winner: Krein SVM is not distinguishable" in first
+
+
 def test_every_search_tries_the_defaults():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(60, 3))
@@ -723,6 +738,7 @@ def test_a_failing_learner_is_named_and_the_others_go_on(monkeypatch):
         "neighbors",
     }
     assert "failed: Krein ridge (ValueError: out of ideas)" in str(found)
+    assert "1 of 3 learners has failed: Krein ridge." in found.verdict
     assert type(learner).applies is original
 
 

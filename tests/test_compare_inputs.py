@@ -1,10 +1,13 @@
 """Finding out what the data is, and one clear sentence for everything that it cannot be."""
 
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from mercerless.cli import main
+from mercerless.cli import build_parser, main
+from mercerless.commands.compare import command_to_continue
 from mercerless.comparison.problem import guess_kind, guess_task, make_problem
 from mercerless.comparison.reading import read_problem
 
@@ -383,3 +386,16 @@ def test_series_of_a_file_are_compared_as_they_are_by_a_function(tmp_path, monke
     words = ["fit", "waves.ts", "--similarity", "warp_for_test:warping", "--learner", "neighbors"]
     assert main(words) == 2
     assert "A model of series cannot be kept in a file; fit it in Python" in capsys.readouterr().err
+
+
+def test_the_command_that_goes_on_reads_the_same_data():
+    parser = build_parser(["compare"])
+    words = "compare t.csv --labels y --drop a --missing=-9 --missing NN --array K,L --seed 3"
+    args = parser.parse_args([*words.split(), "--no-split"])
+    text = command_to_continue(args).format(budget="10m")
+    again = parser.parse_args(shlex.split(text)[1:])
+    assert again.resume and again.budget == "10m"
+    for option in ("data", "labels", "drop", "missing", "array", "seed", "no_split", "metric"):
+        assert getattr(again, option) == getattr(args, option), option
+    without_seed = parser.parse_args(["compare", "t.csv"])
+    assert "--seed" not in command_to_continue(without_seed)

@@ -1,0 +1,132 @@
+"""Bugs in the vote, the schedule, the workers, the page, the code to copy, the verdict and the command of compare."""
+
+from bugs import Bug
+
+RUN = "test_compare.py -k "
+VOTING = "test_compare_vote.py -k "
+SEVERAL = "test_compare_several.py -k "
+INPUTS = "test_compare_inputs.py -k "
+
+BUGS = [
+    Bug("run-vote-weights", "WEIGHTS = (3, 2, 2)", "WEIGHTS = (4, 2, 1)", VOTING + "joint_vote"),
+    Bug(
+        "run-vote-with-constant",
+        'for name, of_name in records.items() if name != "dummy"',
+        "for name, of_name in records.items()",
+        VOTING + "'chosen_by or nothing_to_choose'",
+    ),
+    Bug(
+        "run-baselines-late",
+        'return SHARES.baseline if families == {"baseline"} else SHARES.cheap',
+        "return SHARES.cheap",
+        RUN + "baselines_have",
+    ),
+    Bug(
+        "run-slow-start",
+        "self.started = max(self.options.started, latest_start)",
+        "self.started = self.options.started",
+        RUN + "slow_start",
+    ),
+    Bug(
+        "run-search-that-does-not-fit",
+        "if wall < (1 - SHARES.spare) * self.remaining:",
+        "if wall < 9 * self.remaining:",
+        RUN + "does_not_fit",
+    ),
+    Bug(
+        "run-no-limit",
+        "return max(at_least, SHARES.tolerance * self._seconds(step), share)",
+        "return np.inf",
+        RUN + "takes_too_long",
+    ),
+    Bug(
+        "run-group-lost",
+        "self.groups |= {learner.name: [learner] for learner in learners}",
+        "self.groups |= {learner.name: [learner] for learner in learners[:1]}",
+        RUN + "one_slow_machine",
+    ),
+    Bug(
+        "run-no-pilot",
+        "if not is_known and self._seconds(steps[0]) > SHARES.dear * self.budget:",
+        "if is_known and self._seconds(steps[0]) > SHARES.dear * self.budget:",
+        RUN + "tried_on_a_small_part",
+    ),
+    Bug(
+        "run-early-processes-idle",
+        "process = processes.pop() if processes else StartedProcess()",
+        "process = StartedProcess()",
+        RUN + "started_early",
+    ),
+    Bug(
+        "run-early-processes-left",
+        "for process in processes:\n            process.close()",
+        "for process in processes[:0]:\n            process.close()",
+        RUN + "started_early",
+    ),
+    Bug(
+        "run-stopped-loses-results",
+        'return [slot.take("stopped") for slot in self.slots if slot.job is not None]',
+        "return []",
+        RUN + "'stopped_job and inf'",
+    ),
+    Bug(
+        "run-page-with-threads",
+        "@threadpool_limits.wrap(limits=1)",
+        "@threadpool_limits.wrap(limits=2)",
+        "test_report_data.py -k one_thread",
+    ),
+    Bug(
+        "run-code-of-first-matrix",
+        'return f"X = {matrices}[{name!r}]"',
+        'return f"X = {matrices}[{problem.array!r}]"',
+        SEVERAL + "estimators_are",
+    ),
+    Bug(
+        "run-code-without-symmetrizing",
+        'if problem.asymmetry and learner.takes in ("symmetric", "distances"):',
+        'if problem.asymmetry and learner.takes in ("distances",):',
+        RUN + "directed_matrices_are_kept",
+    ),
+    Bug(
+        "run-verdict-ties-reversed",
+        "not comparison.differences.better(position, i)",
+        "not comparison.differences.better(i, position)",
+        RUN + "told_apart_in_words",
+    ),
+    Bug(
+        "run-verdict-hides-failures",
+        "if failed:\n        names = _and",
+        "if left_out and failed:\n        names = _and",
+        RUN + "failing_learner_is_named",
+    ),
+    Bug(
+        "run-command-forgets-words",
+        'words.append(f"--missing={word}")',
+        "words.append(word)",
+        INPUTS + "command_that_goes_on",
+    ),
+    Bug(
+        "run-command-forgets-seed",
+        'if args.seed:\n        words += ["--seed", str(args.seed)]',
+        'if not args.seed:\n        words += ["--seed", str(args.seed)]',
+        INPUTS + "command_that_goes_on",
+    ),
+    Bug(
+        "run-one-direction-for-two",
+        "rows = (rows + problem.reverse_test) / 2",
+        "rows = problem.reverse_test",
+        "test_compare_learners.py -k may_have_both",
+    ),
+    Bug(
+        "run-gap-keeps-its-word",
+        "frame[name] = rest",
+        "frame[name] = column",
+        INPUTS + "calls_missing",
+    ),
+    Bug(
+        "run-test-rows-of-first",
+        'return others[takes.removeprefix("matrix ")]',
+        "return problem.X_test",
+        SEVERAL + "take_the_matrix",
+    ),
+]
