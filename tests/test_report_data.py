@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import chi2_contingency
 from sklearn.metrics import cohen_kappa_score, f1_score, matthews_corrcoef, precision_score
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -264,3 +265,38 @@ def test_a_page_is_written_by_one_thread(table, monkeypatch):
         render(table)
         after = [pool["num_threads"] for pool in threadpool_info()]
     assert seen and set(seen) == {1} and 2 in after
+
+
+def test_columns_that_follow_from_each_other_are_named():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 3))
+    place = rng.choice(["north", "south", "west"], 300)
+    frame = pd.DataFrame(
+        {
+            "a": x[:, 0],
+            "b": x[:, 1],
+            "minus a": -3.0 * x[:, 0],
+            "nearly b": x[:, 1] + 0.7 * x[:, 2],
+            "place": place,
+            "code": [f"c{len(name)}{name[0]}" for name in place],
+            "id": [f"item {i}" for i in range(300)],
+        }
+    )
+    frame.loc[:3, "a"] = np.nan
+    problem = make_problem(frame.drop(columns="id"), np.arange(300) % 2)
+    assert portrait.alike_columns(problem) == [["a", "minus a"], ["place", "code"]]
+    told = dict(portrait._facts(problem))["alike"]
+    assert told.startswith("a, minus a nearly follow from each other") and "place, code" in told
+    numbers = make_problem(x, np.arange(300) % 2)
+    assert "alike" not in dict(portrait._facts(numbers))
+
+
+def test_cramers_v_by_hand():
+    a = np.array([0, 0, 1, 1, 2, 2] * 20)
+    assert portrait.cramers_v(a, 5 - a) == pytest.approx(1.0)
+    counts = np.array([[30, 10], [10, 30]])
+    rows, columns = np.repeat([0, 0, 1, 1], counts.ravel()), np.repeat([0, 1, 0, 1], counts.ravel())
+    phi_square = chi2_contingency(counts, correction=False).statistic / 80
+    corrected = (phi_square - 1 / 79) / (2 - 1 / 79 - 1)
+    assert portrait.cramers_v(rows, columns) == pytest.approx(np.sqrt(corrected))

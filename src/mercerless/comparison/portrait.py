@@ -12,7 +12,7 @@ from mercerless.comparison.items import distances_of
 from mercerless.comparison.learners import MatrixSpectrum
 from mercerless.comparison.negative import negative_sentences
 from mercerless.comparison.page import Html, facts, fill, fill_each, join, paragraphs
-from mercerless.comparison.problem import Problem
+from mercerless.comparison.problem import Problem, listed
 from mercerless.comparison.words import metric_words
 from mercerless.core.folds import find_copies
 from mercerless.inspection.maps import likeness_order
@@ -41,6 +41,9 @@ class DataLimits:
     shuffles: int = 3  # of the file, for what chance gives
     fewest: int = 50  # items, below which nothing is said
     fewest_columns: int = 3  # of a table: along one or two, sorted rows are near each other
+    alike: float = 0.95  # of Cramér's V: columns that nearly follow from each other
+    alike_columns: int = 60  # that are compared for it
+    alike_levels: int = 12  # of a column for it; more numbers are cut into as many parts
     fewest_values: int = 20  # of some column: in tables of a few levels many rows are alike
 
 
@@ -85,6 +88,10 @@ def _facts(problem: Problem) -> Iterator[tuple[str, Any]]:
         amount = problem.asymmetry
         yield "symmetric", f"no, by up to {amount:.2g} of the largest entry" if amount else "yes"
     yield "copies", _copies(problem)
+    alike = [] if problem.is_matrix else alike_columns(problem)
+    if alike:
+        told = "nearly follow from each other, so that they share their importance"
+        yield "alike", "; ".join(f"{listed(names)} {told}" for names in alike)
     if problem.groups is not None:
         named = [
             guess.value.removeprefix("column ").strip("'")
@@ -107,6 +114,59 @@ def _copies(problem: Problem) -> str:
         return "none: all items differ"
     equal = "item is equal to another" if repeated == 1 else "items are equal to an earlier one"
     return f"{repeated:,} {equal}; copies are kept together in the splits"
+
+
+# ----------------------------------------------------------------------------------------------- alike columns
+
+
+def alike_columns(problem: Problem) -> list[list[str]]:
+    """Groups of columns that nearly follow from each other, by Cramér's V of their parts or levels."""
+    codes: dict[str, NDArray] = {}
+    for place, name in enumerate(column_names(problem)[: LIMITS.alike_columns]):
+        values = problem.X[name] if hasattr(problem.X, "iloc") else problem.X[:, place]
+        role = (problem.roles or {}).get(name, "number").split()[0]
+        code = _codes(values[: LIMITS.repeats], role)
+        if code is not None:
+            codes[name] = code
+    groups: list[list[str]] = []
+    for name, code in codes.items():
+        is_like = [
+            any(cramers_v(code, codes[other]) >= LIMITS.alike for other in group)
+            for group in groups
+        ]
+        joined = [group for group, like in zip(groups, is_like) if like]
+        groups = [group for group, like in zip(groups, is_like) if not like]
+        groups.append([*(other for group in joined for other in group), name])
+    return [group for group in groups if len(group) > 1]
+
+
+def _codes(values: Any, role: str) -> NDArray | None:
+    """Numbers of the parts or levels of a column; None for one that is constant or has too many levels."""
+    if role == "number":
+        numbers = np.asarray(values, dtype=float)
+        edges = np.unique(np.nanquantile(numbers, np.linspace(0, 1, LIMITS.alike_levels + 1)[1:-1]))
+        code = np.where(np.isnan(numbers), -1, np.searchsorted(edges, numbers, side="left"))
+    else:
+        code = np.unique(np.asarray(values).astype(str), return_inverse=True)[1]
+    n_levels = len(np.unique(code))
+    is_fine = 1 < n_levels <= max(LIMITS.alike_levels, len(code) // 20)
+    return code if is_fine else None
+
+
+def cramers_v(a: NDArray, b: NDArray) -> float:
+    """Association of two columns of codes, 0 to 1, corrected for chance (Bergsma 2013)."""
+    n = len(a)
+    a_levels, a_code = np.unique(a, return_inverse=True)
+    b_levels, b_code = np.unique(b, return_inverse=True)
+    counts = np.zeros((len(a_levels), len(b_levels)))
+    np.add.at(counts, (a_code, b_code), 1.0)
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
+    phi_square = ((counts - expected) ** 2 / expected).sum() / n
+    r, k = counts.shape
+    corrected = max(0.0, phi_square - (k - 1) * (r - 1) / (n - 1))
+    rows = r - (r - 1) ** 2 / (n - 1)
+    columns = k - (k - 1) ** 2 / (n - 1)
+    return float(np.sqrt(corrected / max(min(rows, columns) - 1.0, 1e-12)))
 
 
 # ------------------------------------------------------------------------------------------------ near-repeats
