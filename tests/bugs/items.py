@@ -372,6 +372,22 @@ BUGS = [
         "if len(values) > len(pairs):",
         f"{DISK} -k bad_batches",
     ),
+    # kernels by name
+    Bug("named-empty-rows", "out[both_empty] = 1.0", "pass", "test_named.py -k tanimoto"),
+    Bug(
+        "named-presence-ignored",
+        'Tanimoto(presence=kernel == "jaccard")',
+        "Tanimoto()",
+        "test_named.py -k jaccard",
+    ),
+    Bug("named-gower-counts-gaps", "n_known += both", "n_known += 1", "test_named.py -k gower_of"),
+    Bug("named-gower-by-position", "row = row[names]", "pass", "test_named.py -k gower_in"),
+    Bug(
+        "named-gower-beyond-range",
+        "np.maximum(1.0 - distance / (width or 1.0), 0.0)",
+        "1.0 - distance / (width or 1.0)",
+        "test_named.py -k gower_of",
+    ),
     # tiles of kernel matrices
     Bug(
         "items-tile-not-mirrored",

@@ -34,7 +34,7 @@ from mercerless.spectra import (
 )
 
 
-class Matrix(NamedTuple):
+class InspectedMatrix(NamedTuple):
     """A square matrix, what it is called, its labels (or None) and what its entries are."""
 
     values: NDArray
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> None:
     print(f"picture          {picture}")
 
 
-def write_page(matrix: Matrix, output: Path) -> None:
+def write_page(matrix: InspectedMatrix, output: Path) -> None:
     """Write what the matrix is, a map of its items, what is odd and its eigenvalues as one page."""
     K = similarities(matrix)
     facts = describe(matrix, indefiniteness(K))
@@ -113,7 +113,7 @@ def write_page(matrix: Matrix, output: Path) -> None:
     print(f"page             {output}")
 
 
-def read(args: argparse.Namespace) -> Matrix:
+def read(args: argparse.Namespace) -> InspectedMatrix:
     """Return the matrix to inspect, checked, and what it is."""
     if args.file is None:
         shapes = load_digit_shapes()
@@ -139,7 +139,7 @@ def read(args: argparse.Namespace) -> Matrix:
     if labels is not None:
         values, labels = labeled_items(values, labels)
     kind = check_kind(values, args.kind or "auto", "The matrix", "--kind")
-    return Matrix(values, name, labels, kind)
+    return InspectedMatrix(values, name, labels, kind)
 
 
 def labeled_items(values: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
@@ -188,7 +188,7 @@ def read_matrix(
     return values, name if len(content) == 1 else f"{key} of {name}", labels, None
 
 
-def similarities(matrix: Matrix) -> NDArray:
+def similarities(matrix: InspectedMatrix) -> NDArray:
     """Return the symmetric similarity matrix whose spectrum is looked at."""
     symmetric = symmetrize(matrix.values)
     return (
@@ -198,7 +198,7 @@ def similarities(matrix: Matrix) -> NDArray:
     )
 
 
-def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
+def describe(matrix: InspectedMatrix, report: Indefiniteness) -> list[str]:
     """Return what the matrix is, line by line."""
     n = len(matrix.values)
     directions = asymmetry(matrix.values)
@@ -246,7 +246,7 @@ def is_classes(labels: NDArray) -> bool:
     return guess_task(labels)[0] == "classification"
 
 
-def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> tuple[str, str]:
+def advice(matrix: InspectedMatrix, directions: Asymmetry, is_psd: bool) -> tuple[str, str]:
     """Return one concrete suggestion and its reason."""
     classify = matrix.labels is None or is_classes(matrix.labels)
     name = "SimilarityClassifier" if classify else "SimilarityRegressor"
@@ -270,7 +270,7 @@ def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> tuple[str, st
     return suggestion, reason
 
 
-def draw(matrix: Matrix, output: Path) -> Indefiniteness:
+def draw(matrix: InspectedMatrix, output: Path) -> Indefiniteness:
     """Write the spectrum and the ordered matrix side by side, complete or not at all; return the measures."""
     figure = import_optional("matplotlib.figure", extra="plot", what="Drawing").Figure(
         figsize=(12.5, 5.2), layout="constrained"

@@ -117,7 +117,8 @@ class KernelEstimator(FittedEstimator):
             items = self._check_items(X, reset=True)
             check_consistent_length(items, weight)
             used = items[used_rows(weight, len(items))]
-            kernel = as_kernel(self.kernel, used if try_pairs else None)
+            has_name = isinstance(self.kernel, str)  # and calls no function of the user
+            kernel = as_kernel(self.kernel, used if try_pairs or has_name else None)
             if self._directed:
                 kernel = in_both_directions(kernel, self.kernel)
             if try_pairs and isinstance(kernel, (PairFunction, MatrixFunction)):

@@ -12,6 +12,7 @@ from mercerless.kernels.dot_product import Polynomial, Sigmoid, SphericalPolynom
 from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper
 from mercerless.kernels.items import MatrixFunction, PairFunction, Strings
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
+from mercerless.kernels.named import Gower, Series, Tanimoto
 from mercerless.kernels.stationary import (
     TL1,
     DeltaGauss,
@@ -32,6 +33,7 @@ __all__ = [
     "Gaussian",
     "GaussianHyper",
     "GaussianProcessKernel",
+    "Gower",
     "Kernel",
     "Laplace",
     "LocalExponential",
@@ -44,9 +46,11 @@ __all__ = [
     "Parameter",
     "Polynomial",
     "Precomputed",
+    "Series",
     "Sigmoid",
     "SphericalPolynomial",
     "Strings",
+    "Tanimoto",
     "TensorHyper",
     "WishartHyper",
     "as_kernel",

@@ -20,6 +20,7 @@ from mercerless.kernels.items import (
     recognize,
     takes_objects,
 )
+from mercerless.kernels.named import Gower, Series, Tanimoto
 from mercerless.kernels.stationary import Gaussian, Laplace, Stationary
 
 
@@ -273,6 +274,8 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
         - a name of `sklearn.metrics.pairwise.pairwise_kernels`, with its default parameters: for ``"rbf"``,
           ``"laplacian"``, ``"poly"``, ``"polynomial"`` and ``"sigmoid"``, whose rate is ``1 / n_features``, the same
           function as `Gaussian`, `Laplace`, `Polynomial` or `Sigmoid` where X is given, else as `Metric`;
+        - ``"tanimoto"`` and ``"jaccard"``: `Tanimoto` of rows, of amounts or of what is not zero; ``"gower"``: `Gower`
+          of mixed tables with gaps; ``"dtw"``: `Series`, time warping by aeon;
         - ``"levenshtein"``, ``"jaro_winkler"``, ``"indel"``, ``"hamming"`` or another name of `Strings`;
         - a Gaussian process kernel of scikit-learn;
         - a function of two items, or of two lists of items that returns the matrix: which of them is tried on the first
@@ -314,9 +317,14 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
             return _same_function(kernel, X.shape[1])
         if kernel in STRING_SIMILARITIES:
             return Strings(kernel)
-        names = ", ".join(
-            sorted(["precomputed", "gaussian", *PAIRWISE_KERNEL_FUNCTIONS, *STRING_SIMILARITIES])
-        )
+        if kernel in ("tanimoto", "jaccard"):
+            return Tanimoto(presence=kernel == "jaccard")
+        if kernel == "gower":
+            return Gower() if X is None else Gower.of(X)
+        if kernel == "dtw":
+            return Series("dtw")
+        ours = ["precomputed", "gaussian", "tanimoto", "jaccard", "gower", "dtw"]
+        names = ", ".join(sorted([*ours, *PAIRWISE_KERNEL_FUNCTIONS, *STRING_SIMILARITIES]))
         raise ValueError(
             f"kernel={kernel!r} is not known; use one of {names}, a kernel object, or a function "
             "of two items."

@@ -1,0 +1,137 @@
+"""Kernels by name against SciPy and loops: Tanimoto, Jaccard, Gower, time warping."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
+
+from mercerless import KreinSVC, SimilarityClassifier
+from mercerless.kernels import Gower, Series, Tanimoto, as_kernel
+
+
+def test_jaccard_is_scipys():
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 30)) < 0.3
+    Y = rng.random((25, 30)) < 0.3
+    kernel = as_kernel("jaccard", X)
+    assert_allclose(kernel(X, Y), 1.0 - cdist(X, Y, "jaccard"), atol=1e-14)
+    counts = X * rng.integers(1, 9, X.shape)
+    assert_allclose(kernel(counts, Y), kernel(X, Y))
+    assert_allclose(Tanimoto()(X, Y), kernel(X, Y))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tanimoto_of_counts_is_its_formula(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(1.0, (1300, 6)).astype(dtype)
+    X[3] = X[8] = 0.0
+    Z = X.astype(float)
+    common = Z @ Z.T
+    squares = np.diag(common)
+    total = squares[:, None] + squares - common
+    truth = np.divide(common, total, out=np.ones_like(common), where=total > 0)
+    K = as_kernel("tanimoto")(X)
+    assert K.dtype == dtype
+    assert_allclose(K, truth, atol=1e-6 if dtype == np.float32 else 1e-14)
+    assert K[3, 8] == K[3, 3] == 1.0
+    assert np.linalg.eigvalsh(K[:300, :300].astype(float))[0] > -1e-4
+    with pytest.raises(ValueError, match="negative entries; pass bits or counts"):
+        Tanimoto()(-X - 1.0)
+
+
+def mixed(n, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=n) * 3.0,
+            "color": rng.choice(["red", "green", "blue"], n),
+            "count": rng.integers(0, 5, n).astype(float),
+        }
+    )
+    frame.loc[rng.random(n) < 0.2, "size"] = np.nan
+    frame.loc[rng.random(n) < 0.2, "color"] = None
+    return frame
+
+
+def gower(a, b, ranges):
+    """Of two rows, by a loop."""
+    shares = []
+    for x, y, width in zip(a, b, ranges):
+        if pd.isna(x) or pd.isna(y):
+            continue
+        shares.append(float(x == y) if width is None else max(0.0, 1.0 - abs(x - y) / width))
+    return sum(shares) / len(shares)
+
+
+def test_gower_of_a_mixed_frame_with_gaps():
+    train = mixed(40)
+    new = mixed(15, seed=1)
+    ranges = [np.ptp(train["size"].dropna()), None, np.ptp(train["count"])]
+    kernel = as_kernel("gower", train)
+    for rows, columns in ((train, train), (new, train)):
+        truth = [
+            [gower(a, b, ranges) for b in columns.itertuples(index=False)]
+            for a in rows.itertuples(index=False)
+        ]
+        assert_allclose(kernel(rows, columns), truth, atol=1e-14)
+    assert_array_equal(kernel(train), kernel(train).T)
+    assert_allclose(kernel.diag(train), np.diag(kernel(train)))
+    assert_allclose(Gower()(train), kernel(train))
+
+
+@pytest.mark.parametrize("model", [SimilarityClassifier, KreinSVC])
+def test_gower_in_estimators(model):
+    X = mixed(80)
+    y = np.where(X["color"] == "red", "yes", "no")
+    fitted = model("gower").fit(X[:60], y[:60])
+    assert fitted.score(X[60:], y[60:]) > 0.8
+    other_order = X[60:][["count", "color", "size"]]
+    assert_array_equal(fitted.predict(other_order), fitted.predict(X[60:]))
+    with pytest.raises(ValueError, match="lacks the column 'size'"):
+        fitted.predict(X[60:].rename(columns={"size": "weight"}))
+
+
+def test_gower_refuses():
+    with pytest.raises(ValueError, match="needs the ranges of the columns"):
+        Gower()(mixed(5), mixed(4))
+    with pytest.raises(ValueError, match="Rows 0 and 1 have no column that both know"):
+        Gower()([[1.0, None], [None, "a"]])
+    with pytest.raises(ValueError, match="Column 0 held numbers and now holds 'x'"):
+        Gower([2.0])([["x"]], [[1.0]])
+    with pytest.raises(ValueError, match="3 columns but Gower's similarity was made for 1"):
+        Gower([2.0])(mixed(3))
+    with pytest.raises(ValueError, match="Rows have 1 to 2 cells"):
+        Gower()([["a"], ["a", 1.0]])
+    with pytest.raises(ValueError, match="compares rows"):
+        Gower()(["a", "b"])
+
+
+def warped(a, b):
+    """Dynamic time warping without a window, by a loop."""
+    cost = np.full((len(a) + 1, len(b) + 1), np.inf)
+    cost[0, 0] = 0.0
+    for i, j in np.ndindex(len(a), len(b)):
+        before = min(cost[i, j], cost[i, j + 1], cost[i + 1, j])
+        cost[i + 1, j + 1] = (a[i] - b[j]) ** 2 + before
+    return np.sqrt(cost[-1, -1])
+
+
+def test_time_warping_is_that_of_a_loop():
+    pytest.importorskip("aeon")
+    rng = np.random.default_rng(0)
+    series = [rng.normal(size=size).cumsum() for size in (12, 9, 15, 12)]
+    truth = [[warped(a, b) for b in series] for a in series]
+    assert_allclose(Series("dtw", window=None)(series), truth, atol=1e-10)
+    labels = np.arange(40) % 2
+    waves = [np.sin((1 + s) * np.linspace(0, 6, rng.integers(15, 25))) for s in labels]
+    assert (
+        SimilarityClassifier("dtw").fit(waves[:30], labels[:30]).score(waves[30:], labels[30:])
+        > 0.9
+    )
+
+
+def test_time_warping_without_aeon(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "aeon", None)
+    with pytest.raises(ImportError, match="Comparing time series needs aeon; install it with"):
+        SimilarityClassifier("dtw").fit([[0.0, 1.0], [1.0, 0.0]] * 6, [0, 1] * 6)
