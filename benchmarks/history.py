@@ -39,6 +39,7 @@ RATIOS = (
     Ratio("scale", "scale_exponents", ["learner", "from rows", "to rows"], "exponent", "less"),
     Ratio("threads", "threads", ["learner", "n"], "ratio", "less"),
     Ratio("similarity_few", "similarity_few", ["items"], "exponent", "less"),
+    Ratio("similarity_hits", "similarity_hits", ["items"], "exponent", "less"),
     Ratio("budget", "budget", ["data", "budget", "load"], "seconds / budget", "less"),
     Ratio("start", "start", ["step"], "seconds / 300", "less"),  # of a newcomer's five minutes
 )
