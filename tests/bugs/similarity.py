@@ -336,4 +336,29 @@ BUGS = [
         "train = np.nan_to_num(train)",
         "test_similarity_gaps.py -k explain",
     ),
+    # widths of intervals
+    Bug(
+        "sim-widths-of-all-items",
+        "factor = conformal_quantile(errors, coverage, held_out.groups)",
+        "factor = conformal_quantile(errors * self.spread_.out_of_fold, coverage, held_out.groups)",
+        "test_similarity_spread.py -k 'halves or hand'",
+    ),
+    Bug(
+        "sim-widths-see-own-fold",
+        "local[test] = local_errors(part, predictions[test], errors, predictions, weight, train)",
+        "local[test] = np.column_stack([errors[test]] * 3)",
+        "test_similarity_spread.py -k 'own_fold or halves'",
+    ),
+    Bug(
+        "sim-widths-always",
+        "if not paired_z(varying, constant, weight) > RULES.gain:",
+        "if False:",
+        "test_similarity_spread.py -k same_everywhere",
+    ),
+    Bug(
+        "sim-widths-ignore-neighbors",
+        "return np.maximum(local @ mixture, RULES.smallest * local[:, 0])",
+        "return np.maximum(local[:, 0], 0.0)",
+        "test_similarity_spread.py -k halves",
+    ),
 ]

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercerless.asymmetric.selection import decay_of
 from mercerless.core.basis import Basis, basis_type_of, is_precomputed, make_basis
 from mercerless.core.blocks import blockwise, is_dask, take_rows
-from mercerless.core.conformal import ConformalMixin
+from mercerless.core.conformal import ConformalMixin, conformal_quantile, interval_radius
 from mercerless.core.estimator import (
     GroupedPredictor,
     check_diagonal,
@@ -88,6 +88,7 @@ from mercerless.similarity.landmarks import (
 )
 from mercerless.similarity.several import Several, fit_several, named_kernels, new_items_of
 from mercerless.similarity.sparse import refuse_hits
+from mercerless.similarity.spread import ItemSpread, fit_spread
 from mercerless.similarity.stack import (
     AllItems,
     Average,
@@ -568,6 +569,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             attributes = prepared.attributes | self._fit_stack(prepared.source, prepared.training)
         if prepared.landmarks is not None:
             attributes["landmark_curve_"] = attributes["stack_"].curve
+        elif not is_classifier(self):
+            attributes["spread_"] = _spread_of(prepared, attributes["stack_"].average)
         attributes["one_way_"] = None
         if prepared.one_way is not None:
             training = prepared.training
@@ -870,6 +873,20 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         tags.input_tags.pairwise = tags.input_tags.pairwise and not self._has_landmarks
         tags.input_tags.allow_nan = tags.input_tags.pairwise
         return tags
+
+
+def _spread_of(prepared: PreparedStack, average: Average) -> ItemSpread | None:
+    """Scales of the errors of single targets that follow the items, in standardized units; None if one scale does."""
+    training = prepared.training
+    if training.Y.shape[1] > 1:
+        return None
+    return fit_spread(
+        prepared.comparisons(),
+        average.out_of_fold[:, 0],
+        training.Y[:, 0],
+        training.weight,
+        training.fold_of,
+    )
 
 
 def _auto_landmarks(n: int) -> int:
@@ -1268,6 +1285,9 @@ class SimilarityRegressor(MultiOutputMixin, RegressorMixin, _Similarity):
         Mean and standard deviation of the targets.
     n_fenced_ : int
         How many training targets were cut because they are extreme; 0 where the given ones were used.
+    spread_ : ItemSpread or None
+        Scales of the errors that follow the item, for `predict_interval`; None if one scale for all is as good on
+        held-out items, and with landmarks, several outputs or several similarities.
     certificate_ : float
         The relative violation of the optimality conditions of the weights.
 
@@ -1290,6 +1310,8 @@ class SimilarityRegressor(MultiOutputMixin, RegressorMixin, _Similarity):
     True
     """
 
+    spread_: ItemSpread | None = None
+
     def _task(self, y: Any, sample_weight: Any, groups: Any) -> SimilarityTask:
         numbers = check_targets(y, type(self).__name__)
         weight = check_weight(sample_weight, len(numbers))
@@ -1304,6 +1326,18 @@ class SimilarityRegressor(MultiOutputMixin, RegressorMixin, _Similarity):
             prediction=self._decode(self.out_of_fold_.prediction)
         )
         return self
+
+    def _interval_radius(self, X: Any, coverage: float, **new: Any) -> NDArray:
+        """Half the width of intervals: relative to the scale of the errors of each item, if there are such scales."""
+        held_out = self._held_out(**new)
+        is_usual = np.array_equal(held_out.prediction, self.out_of_fold_.prediction)
+        if self.spread_ is None or not is_usual:
+            return interval_radius(held_out, coverage)
+        errors = np.abs(held_out.prediction - held_out.target) / self.spread_.out_of_fold
+        factor = conformal_quantile(errors, coverage, held_out.groups)
+        block = self._new_block(X, new.get("diag"), new.get("reverse"))
+        predictions = self.stack_(block)[:, 0]
+        return factor * self.spread_(block, predictions)
 
     def _decode(self, values: NDArray) -> NDArray:
         values = values * self.scale_ + self.mean_

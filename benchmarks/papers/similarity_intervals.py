@@ -1,0 +1,94 @@
+"""Intervals of the automatic regressor whose width follows the item, beside those of one width for all.
+
+Data sets of the papers with the Laplacian kernel of standardized features, at most 400 training and 1500 test rows,
+several splits. 90 % intervals: coverage, the largest deviation of the coverage in a fifth of the predictions, and the
+mean Winkler score (width plus 20 times the amount by which a target is missed) in standard deviations. ::
+
+    MERCERLESS_DATA=... python benchmarks/papers/similarity_intervals.py --splits 5
+
+Writes results/similarity_intervals.csv beside this file.
+"""
+
+import argparse
+import csv
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from mercerless import SimilarityRegressor
+from mercerless.core.conformal import interval_radius
+
+RESULT = Path(__file__).parent / "results" / "similarity_intervals.csv"
+SETS = (
+    "airfoil", "cps_85_wages", "cpusmall", "fried", "house8l", "housing",
+    "kin8nm", "mg", "mpg", "pm10", "space_ga", "yacht",
+)  # fmt: skip
+
+
+def winkler(y, prediction, radius, coverage=0.9):
+    """Width, plus what targets outside of it are away, times 2 / (1 - coverage)."""
+    missed = np.maximum(np.abs(y - prediction) - radius, 0.0)
+    return float(np.mean(2.0 * radius + 2.0 / (1.0 - coverage) * missed))
+
+
+def figures(y, prediction, radius):
+    """Coverage, largest deviation from .9 in a fifth of the predictions, Winkler score."""
+    inside = np.abs(y - prediction) <= radius
+    fifths = np.array_split(np.argsort(prediction, kind="stable"), 5)
+    by_fifth = np.array([inside[rows].mean() for rows in fifths])
+    return inside.mean(), by_fifth, winkler(y, prediction, radius)
+
+
+def run(name, seed, n_train=400, n_test=1500):
+    """Figures of both kinds of intervals on one split."""
+    data = np.load(Path(os.environ["MERCERLESS_DATA"]) / f"{name}.npz")
+    order = np.random.RandomState(seed).permutation(len(data["y"]))
+    n_train = min(n_train, 2 * len(order) // 3)
+    train, test = order[:n_train], order[n_train : n_train + n_test]
+    scaler = StandardScaler().fit(data["X"][train])
+    X = scaler.transform(data["X"]) / data["X"].shape[1]
+    y = (data["y"] - data["y"][train].mean()) / data["y"][train].std()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SimilarityRegressor("laplacian", random_state=0).fit(X[train], y[train])
+        prediction = model.predict(X[test])
+        low, high = model.predict_interval(X[test], 0.9).T
+    one = np.full(len(test), interval_radius(model.out_of_fold_, 0.9))
+    yield "one width", *figures(y[test], prediction, one)
+    yield "of the item", *figures(y[test], prediction, (high - low) / 2.0)
+
+
+def main():
+    """Run all sets and write the means over splits."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--splits", type=int, default=5)
+    options = parser.parse_args()
+    rows = []
+    for name in SETS:
+        results = {}
+        for seed in range(options.splits):
+            for kind, coverage, by_fifth, score in run(name, seed):
+                results.setdefault(kind, []).append((coverage, by_fifth, score))
+        for kind, values in results.items():
+            by_fifth = np.mean([value[1] for value in values], axis=0)
+            rows.append(
+                [
+                    name,
+                    kind,
+                    f"{np.mean([value[0] for value in values]):.3f}",
+                    f"{np.abs(by_fifth - 0.9).max():.3f}",
+                    f"{np.mean([value[2] for value in values]):.4f}",
+                ]
+            )
+            print(*rows[-1], flush=True)
+    with RESULT.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["set", "intervals", "coverage", "largest_deviation_in_a_fifth", "winkler"])
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
