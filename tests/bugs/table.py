@@ -101,4 +101,11 @@ BUGS = [
         "X = table.X",
         "test_table_weights.py -k repetition",
     ),
+    # frames
+    Bug(
+        "table-lacking-keys",
+        "frame.reindex(columns=[*frame.columns, *lacking])",
+        "frame",
+        "test_table_frames.py -k lack_keys",
+    ),
 ]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import OrdinalEncoder
 
 from mercerless.core.folds import assign_folds, find_copies, join_groups
+from mercerless.core.optional import import_optional
 from mercerless.core.scaling import standard_scaling
 from mercerless.core.validation import check_real, holds_words, is_number_type
 from mercerless.lab.model import Rows, Settings
@@ -75,6 +76,23 @@ class Columns(NamedTuple):
         if self.encoder is not None:
             table[:, self.categories] = self.encoder.transform(_words(X, self.categories))
         return check_real(table, allow_nan=True)
+
+
+def as_frame(X: Any, columns: Sequence[Any] | None = None) -> Any:
+    """A list of dicts, and a table of polars or Arrow, as a pandas data frame; anything else as it is.
+
+    A key that a dict lacks is a missing value; `columns` are those of the training rows, which all dicts may lack.
+    """
+    if isinstance(X, (list, tuple)) and len(X) and all(isinstance(row, dict) for row in X):
+        pandas = import_optional("pandas", extra="pandas", what="A list of dicts")
+        frame = pandas.DataFrame(list(X))
+        if columns is not None:
+            lacking = [name for name in columns if name not in frame.columns]
+            frame = frame.reindex(columns=[*frame.columns, *lacking])
+        return frame
+    if hasattr(X, "to_pandas") and not hasattr(X, "iloc"):
+        return X.to_pandas()
+    return X
 
 
 def is_frame(X: Any) -> bool:

@@ -44,6 +44,7 @@ from mercerless.lab.support import support_size
 from mercerless.table.encoding import (
     Columns,
     Encoding,
+    as_frame,
     encode_table,
     fit_encoding,
     holds_more_than_numbers,
@@ -218,7 +219,7 @@ class _Table(LocalEstimator):
     def _new_rows(self, X: Any) -> NDArray:
         check_is_fitted(self)
         columns = self.encoding_.columns
-        X = rows = align_columns(X, self._column_labels)
+        X = rows = align_columns(as_frame(X, self._column_labels), self._column_labels)
         if columns.of_frame or holds_more_than_numbers(X):
             if not is_frame(X):
                 raise ValueError(
@@ -408,9 +409,10 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
 
         Parameters
         ----------
-        X : array-like, data frame or dask.array.Array of shape (n, n_features)
-            The rows, with NaN where a value is missing; a float32 or float64 memory map, or a Dask array (without
-            missing values), is read block by block.
+        X : array-like, data frame, list of dicts or dask.array.Array of shape (n, n_features)
+            The rows, with NaN where a value is missing; a frame of pandas, polars or Arrow, or a list of dicts, in
+            which a key may be missing. A float32 or float64 memory map, or a Dask array (without missing values), is
+            read block by block.
         y : array-like of shape (n,) or (n, n_outputs)
             The targets. If X and y have a pandas index of the same unique names in another order, they are
             matched by name; otherwise, and with a RangeIndex, by position.
@@ -425,6 +427,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         TableRegressor
             The fitted estimator.
         """
+        X = as_frame(X)
         y, sample_weight, groups = (
             align_by_name(X, values) for values in (y, sample_weight, groups)
         )
@@ -618,9 +621,10 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
 
         Parameters
         ----------
-        X : array-like, data frame or dask.array.Array of shape (n, n_features)
-            The rows, with NaN where a value is missing; a float32 or float64 memory map, or a Dask array (without
-            missing values), is read block by block.
+        X : array-like, data frame, list of dicts or dask.array.Array of shape (n, n_features)
+            The rows, with NaN where a value is missing; a frame of pandas, polars or Arrow, or a list of dicts, in
+            which a key may be missing. A float32 or float64 memory map, or a Dask array (without missing values), is
+            read block by block.
         y : array-like of shape (n,)
             The labels. If X and y have a pandas index of the same unique names in another order, they are
             matched by name; otherwise, and with a RangeIndex, by position.
@@ -635,6 +639,7 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
         TableClassifier
             The fitted estimator.
         """
+        X = as_frame(X)
         y, sample_weight, groups = (
             align_by_name(X, values) for values in (y, sample_weight, groups)
         )
