@@ -445,6 +445,37 @@ def test_auto_turns_to_landmarks_and_says_so(data, monkeypatch):
     assert warnings_of.number == 30
 
 
+def test_all_comparisons_where_they_are_cheaper(data, distances):
+    """With landmarks for half of the items, n m calls are no fewer than all n (n - 1) / 2 pairs."""
+    X, y = data
+    items = list(X[:N])
+    calls = []
+
+    def distance(a, b):
+        calls.append(1)
+        return float(np.abs(a - b).sum())
+
+    few_calls = classifier(kernel=PairFunction(distance, symmetric=True), landmarks=59)
+    assert len(few_calls.fit(items, y[:N]).landmarks_) == 59
+    n_landmark_calls = len(calls)
+    calls.clear()
+    kernel = PairFunction(distance, symmetric=True, cache=False)
+    everything = classifier(kernel=kernel, landmarks=60).fit(items, y[:N])
+    assert everything.landmarks_ is None
+    assert len(calls) <= N * (N + 1) // 2 + 20 and n_landmark_calls <= 59 * N + 20
+    full = classifier(landmarks=None).fit(distances[:N, :N], y[:N])
+    np.testing.assert_allclose(
+        everything.predict_proba(list(X[N:])), full.predict_proba(distances[N:, :N]), atol=1e-9
+    )
+    # landmarks that are chosen by name or by the pursuit, and given comparisons, stay what they are
+    pursued = Landmarks(60, "pursuit")
+    assert len(classifier(kernel=TL1(9.0), landmarks=pursued).fit(X[:N], y[:N]).landmarks_) == 60
+    named = np.arange(0, N, 2)
+    assert len(classifier(kernel=TL1(9.0), landmarks=named).fit(X[:N], y[:N]).landmarks_) == 60
+    given = classifier(landmarks=70).fit(distances[:N, :70], y[:N])
+    assert len(given.landmarks_) == 70
+
+
 def slow_distance(a, b):
     """A function that takes a millisecond."""
     end = time.perf_counter() + 1e-3

@@ -79,6 +79,12 @@ BUGS = [
         f"{LANDMARKS} -k by_time",
     ),
     Bug(
+        "hits-all-when-dearer",
+        "fits and n - 1 <= 2 * requested.number",
+        "fits and n - 1 <= 3 * requested.number",
+        f"{LANDMARKS} -k cheaper",
+    ),
+    Bug(
         "hits-silent-hours",
         "if (self.verbose or is_long) and perf_counter()",
         "if self.verbose and perf_counter()",

@@ -282,11 +282,14 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             X, gaps = self._without_gaps(X, task)
         kernel, items = self._train_items(X, task.weight, try_pairs=False)
         check_consistent_length(items, task.y)
-        if not self._has_landmarks:
-            kernel = recognized(kernel, self.kernel, items)
         landmarks = None
-        if self.direction != "both":
-            landmarks = self._requested_landmarks(kernel, items, len(task.used))
+        if self._all_are_cheaper(kernel, items, len(task.used)):
+            kernel = recognized(kernel, self.kernel, items)
+        else:
+            if not self._has_landmarks:
+                kernel = recognized(kernel, self.kernel, items)
+            if self.direction != "both":
+                landmarks = self._requested_landmarks(kernel, items, len(task.used))
         if landmarks is not None and task.has_labels:
             raise ValueError(
                 "Several labels per item need all comparisons; set landmarks=None, or fit one "
@@ -393,6 +396,22 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         if self.direction == "both":
             kept, of_worker = LIMITS.directed_matrices
         return 8.0 * n**2 * (kept + of_worker * n_workers)
+
+    def _all_are_cheaper(self, kernel: Kernel, items: Any, n: int) -> bool:
+        """Whether all n (n - 1) / 2 pairs are no more than n pairs with each of the landmarks, drawn at random.
+
+        New items are then compared with all items, at most twice as many as landmarks, and the model is better.
+        """
+        if not self._has_landmarks or self.direction != "symmetric" or self._is_one_of_several:
+            return False
+        if basis_type_of(kernel).given_as_matrix or is_dask(items):
+            return False
+        if isinstance(self.landmarks, (list, tuple, np.ndarray)):
+            return False
+        requested = landmarks_of(self.landmarks)
+        is_drawn = requested.method == "uniform" and requested.seconds is None
+        fits = n <= LIMITS.all_items and self._full_need(n) <= memory_budget()
+        return is_drawn and fits and n - 1 <= 2 * requested.number
 
     @property
     def _has_landmarks(self) -> bool:
@@ -971,6 +990,8 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
         ``Landmarks(number, "pursuit")`` compares with twice as many and keeps those that say most about the targets;
         an array holds their row numbers. None compares all items. ``"auto"`` does so up to 5000 items, if memory and
         (for a function of two items) ten minutes suffice, and else takes at most 400 landmarks and says so.
+        Half as many random landmarks as items, or more, are no cheaper for a symmetric kernel or function, so that
+        all items are compared.
 
         Precomputed X then has one column per landmark, for new items too. The landmarks need not be training items: the
         rows of those that are, which more families can use, are found by themselves where a landmark is the nearest
