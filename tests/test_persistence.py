@@ -1,26 +1,32 @@
 """Models in files: they predict the same, and a file from elsewhere executes nothing."""
 
+import json
 import os
 import pickle
 import sys
 import tracemalloc
 import types
 import warnings
+import zipfile
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import Ridge
 
 pytest.importorskip("skops")
 
+import mercerless
 from mercerless import (
     KreinRidge,
     KreinSVC,
     SimilarityClassifier,
     SimilarityFeatures,
     SimilaritySVC,
+    TableClassifier,
+    cli,
     persistence,
 )
 from mercerless.comparison.learners import Terms, matrix_for, select_learners
@@ -251,3 +257,87 @@ def test_saving_copies_no_array_to_look_for_functions():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1_000_000
+
+
+# ------------------------------------------------------------------------------------------------- what a file says
+
+
+def test_a_file_says_what_its_model_is_and_expects(tmp_path):
+    shapes = load_digit_shapes()
+    names = [f"item {k}" for k in range(60)]
+    D = pd.DataFrame(shapes.D[:60, :60], index=names, columns=names)
+    model = SimilarityClassifier("precomputed", random_state=0).fit(D, shapes.target[:60])
+    path = tmp_path / "model.skops"
+    persistence.save(model, path)
+    about = persistence.describe(path)
+    assert about["model"].startswith("SimilarityClassifier(kernel='precomputed'")
+    assert about["versions"]["numpy"] == np.__version__
+    assert about["versions"]["mercerless"] == mercerless.__version__
+    assert about["input"]["names"] == names
+    assert about["input"]["columns"] == 60
+    assert about["input"]["classes"] == model.classes_.tolist()
+    np.testing.assert_array_equal(persistence.load(path).predict(D), model.predict(D))
+
+
+def test_a_file_says_which_columns_hold_words(tmp_path):
+    X = pd.DataFrame({"size": np.arange(40.0) % 7, "color": list("xyzw") * 10})
+    model = TableClassifier(random_state=0, max_iter=2).fit(X, list("pq") * 20)
+    path = tmp_path / "model.skops"
+    persistence.save({"model": model, "note": "of a table"}, path)
+    about = persistence.describe(path)
+    assert about["input"]["names"] == ["size", "color"]
+    assert about["input"]["kinds"] == ["number", "category"]
+    assert about["input"]["classes"] == ["p", "q"]
+
+
+def rewritten(path, **versions):
+    """The file as if saved with other versions."""
+    with zipfile.ZipFile(path) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    about = json.loads(parts["mercerless.json"])
+    about["versions"] |= versions
+    parts["mercerless.json"] = json.dumps(about)
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in parts.items():
+            file.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    "versions, warns",
+    [
+        ({"scikit-learn": "0.24.2"}, True),
+        ({"mercerless": "99.1.0"}, True),
+        ({"numpy": "1.26.4"}, True),
+        ({"numpy": np.__version__.split(".")[0] + ".0.0"}, False),
+        ({"python": "3.1"}, False),
+    ],
+)
+def test_loading_warns_of_other_versions(tmp_path, versions, warns):
+    path = tmp_path / "model.skops"
+    persistence.save(KreinRidge().fit(np.eye(6), np.arange(6.0)), path)
+    rewritten(path, **versions)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert persistence.load(path).predict(np.eye(6)).shape == (6,)
+    messages = [str(each.message) for each in caught]
+    assert any("was saved with" in message for message in messages) == warns
+
+
+def test_files_that_say_nothing(tmp_path):
+    with pytest.raises(FileNotFoundError, match="check the path"):
+        persistence.describe(tmp_path / "none.skops")
+    path = tmp_path / "model.skops"
+    path.write_text("no archive")
+    with pytest.raises(ValueError, match="says nothing of its model"):
+        persistence.describe(path)
+
+
+def test_inspect_prints_a_model_without_loading_it(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "model.skops"
+    persistence.save(KreinRidge().fit(np.eye(6), np.arange(6.0)), path)
+    monkeypatch.setattr(persistence, "_skops", lambda: pytest.fail("it was loaded"))
+    cli.main(["inspect", str(path)])
+    out = capsys.readouterr().out
+    assert "model            KreinRidge(" in out
+    assert "columns          6" in out
+    assert f"numpy            {np.__version__}" in out

@@ -405,7 +405,7 @@ def test_inspect_finds_labels_by_the_names_of_the_items(capsys):
 def test_inspect_suggests_what_suits_the_matrix_and_its_labels(factor, labels, name):
     values = 2.0 - D**1.5
     values = values + (np.triu(values, 1) * (factor - 1.0) if factor > 1.0 else 0.0)
-    matrix = inspect.Matrix(values, "m", labels, "similarity")
+    matrix = inspect.InspectedMatrix(values, "m", labels, "similarity")
     report = inspect.indefiniteness(inspect.similarities(matrix))
     lines = [line for line in inspect.describe(matrix, report) if f"mercerless.{name}(" in line]
     assert len(lines) == 1

@@ -2,19 +2,28 @@
 
 import inspect
 import io
+import json
 import os
 import pickle
+import platform
 import sys
+import zipfile
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+import sklearn
+from sklearn.base import BaseEstimator
+
 from mercerless.core.files import replacing
 from mercerless.core.optional import import_optional
+from mercerless.core.validation import warn
 
-__all__ = ["load", "save"]
+__all__ = ["describe", "load", "save"]
 
 #: Types outside this package that fitted models contain and that skops does not trust by default: plain containers
 #: whose construction has no side effects (the function of a partial must be trusted itself).
@@ -92,6 +101,129 @@ def save(model: Any, path: str | os.PathLike) -> None:
                 "which cannot be found by its name when the model is loaded; define it with def at "
                 "the top of a module that can be imported."
             )
+        with zipfile.ZipFile(partial, "a") as file:
+            file.writestr("mercerless.json", json.dumps(_about(model), indent=1, default=str))
+
+
+def describe(path: str | os.PathLike) -> dict[str, Any]:
+    """What a file of `save` says of its model, without loading it: no class is imported and no code runs.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    dict
+        ``"model"``, the estimator and its parameters; ``"saved"``, the time; ``"versions"`` of Python and the packages;
+        and ``"input"``, what the model expects: the number of ``"columns"``, their ``"names"`` and ``"kinds"`` and the
+        ``"classes"``, each None if it has none. With a precomputed matrix, columns are training items.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from mercerless import KreinRidge, persistence
+    >>> model = KreinRidge().fit([[0.0], [1.0], [2.0], [3.0], [4.0]], [0.0, 1.0, 2.0, 3.0, 4.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "model.skops"
+    ...     persistence.save(model, path)
+    ...     persistence.describe(path)["input"]["columns"]
+    1
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}; check the path.")
+    about = _read_about(path)
+    if about is None:
+        raise ValueError(
+            f"{str(path)!r} says nothing of its model: it is damaged, not a model of mercerless, "
+            "or was saved by an earlier version; save it again."
+        )
+    return about
+
+
+def _about(model: Any) -> dict[str, Any]:
+    """What a file says of its model."""
+    estimator = _first_estimator(model)
+    names = getattr(estimator, "_column_labels", None)
+    if names is None:
+        names = getattr(estimator, "feature_names_in_", None)
+    classes = getattr(estimator, "classes_", None)
+    return {
+        "model": " ".join(repr(model if estimator is None else estimator).split())[:2000],
+        "saved": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": _versions(),
+        "input": {
+            "columns": getattr(estimator, "n_features_in_", None),
+            "names": None if names is None else [str(name) for name in names],
+            "kinds": _kinds(estimator),
+            "classes": np.asarray(classes).tolist() if isinstance(classes, np.ndarray) else None,
+        },
+    }
+
+
+def _first_estimator(model: Any) -> Any:
+    """The model, or the first estimator in a dict or list; None if there is none."""
+    if isinstance(model, BaseEstimator):
+        return model
+    parts: list[Any] = []
+    if isinstance(model, dict):
+        parts = list(model.values())
+    elif isinstance(model, (list, tuple)):
+        parts = list(model)
+    return next((part for part in parts if isinstance(part, BaseEstimator)), None)
+
+
+def _kinds(estimator: Any) -> list[str] | None:
+    """What the columns of a table hold, if the model tells words from numbers."""
+    encoding = getattr(estimator, "encoding_", None)
+    columns = getattr(encoding, "columns", None)
+    if columns is None:
+        return None
+    is_category = np.zeros(estimator.n_features_in_, dtype=bool)
+    is_category[columns.categories] = True
+    return ["category" if each else "number" for each in is_category]
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "mercerless": import_module("mercerless").__version__,
+        "scikit-learn": sklearn.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def _read_about(path: Path) -> dict[str, Any] | None:
+    """What the file says of its model; None if it says nothing that can be read."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            about = json.loads(file.read("mercerless.json"))
+        is_complete = {"model", "saved", "versions", "input"} <= set(about)
+        return about if is_complete else None
+    except Exception:  # a damaged file can fail anywhere in the reader
+        return None
+
+
+def _warn_of_versions(path: Path) -> None:
+    """Warn if the model was saved with another version of a package that its predictions may depend on."""
+    about = _read_about(path)
+    if about is None:
+        return
+    saved = about["versions"]
+    installed = _versions()
+    n_parts = {"mercerless": 2, "scikit-learn": 2, "numpy": 1}
+    other = [
+        f"{name} {saved.get(name)} ({installed[name]} is installed)"
+        for name, parts in n_parts.items()
+        if str(saved.get(name)).split(".")[:parts] != installed[name].split(".")[:parts]
+    ]
+    if other:
+        warn(
+            f"{str(path)!r} was saved with {' and '.join(other)}; compare some predictions with "
+            "those of before, or fit and save the model again."
+        )
 
 
 def _nameless_functions(model: Any) -> list[FunctionType]:
@@ -127,7 +259,11 @@ def load(path: str | os.PathLike, trusted: str | Sequence[str] = ()) -> Any:
     Returns
     -------
     object
-        The model.
+        The model. Warns if it was saved with other versions of mercerless, scikit-learn or NumPy.
+
+    See Also
+    --------
+    describe : What the file says of its model, without loading it.
 
     Examples
     --------
@@ -158,6 +294,7 @@ def load(path: str | os.PathLike, trusted: str | Sequence[str] = ()) -> Any:
             f"{str(path)!r} asks for {unknown[0]!r}, which no mercerless model needs; nothing of "
             f"it was loaded. If that is a function or class of your own, pass trusted={unknown}."
         )
+    _warn_of_versions(path)
     try:
         return skops.load(path, trusted=types)
     except Exception as error:

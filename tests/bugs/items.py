@@ -388,6 +388,25 @@ BUGS = [
         "1.0 - distance / (width or 1.0)",
         "test_named.py -k gower_of",
     ),
+    # what a saved model says
+    Bug(
+        "saved-versions-ignored",
+        "_warn_of_versions(path)\n    try:",
+        "try:",
+        f"{PERSISTENCE} -k other_versions",
+    ),
+    Bug(
+        "saved-numpy-minor-warns",
+        '"scikit-learn": 2, "numpy": 1',
+        '"scikit-learn": 2, "numpy": 3',
+        f"{PERSISTENCE} -k other_versions",
+    ),
+    Bug(
+        "saved-kinds-swapped",
+        '"category" if each else "number"',
+        '"number" if each else "category"',
+        f"{PERSISTENCE} -k hold_words",
+    ),
     # tiles of kernel matrices
     Bug(
         "items-tile-not-mirrored",

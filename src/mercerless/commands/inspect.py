@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mercerless import persistence
 from mercerless.commands import _common
 from mercerless.commands._arguments import add_file_arguments
 from mercerless.comparison import arrays, files, formats, matrices
@@ -54,9 +55,12 @@ examples:
   mercerless inspect scores.csv                  a square matrix of similarities
   mercerless inspect D.npy --labels classes.txt  distances, drawn class by class
   mercerless inspect data.npz --array K_train    one of several arrays
-  mercerless inspect D.npy --output page.html    a page with a map of the items"""
+  mercerless inspect D.npy --output page.html    a page with a map of the items
+  mercerless inspect model.skops                 what a saved model is and expects"""
     parser.add_argument(
-        "file", nargs="?", help="a square matrix or a triangle, in any format; - is standard input"
+        "file",
+        nargs="?",
+        help="a square matrix or a triangle, in any format, or a saved model; - is standard input",
     )
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file to look at")
     parser.add_argument(
@@ -74,6 +78,9 @@ examples:
 
 def run(args: argparse.Namespace) -> None:
     """Read, describe, draw."""
+    if args.file is not None and Path(args.file).suffix.lower() == ".skops":
+        print("\n".join(describe_model(args.file)))
+        return
     as_page = Path(args.output).suffix.lower() == ".html"
     output = _common.check_output(args.output, ".html" if as_page else ".png")
     matrix = read(args)
@@ -95,6 +102,23 @@ def run(args: argparse.Namespace) -> None:
         picture = f"none: {error}"
     print("\n".join(describe(matrix, report)))
     print(f"picture          {picture}")
+
+
+def describe_model(path: str) -> list[str]:
+    """Return what a saved model is and what it expects, line by line; nothing of it is loaded."""
+    about = persistence.describe(path)
+    expected = about["input"]
+    lines = [f"model            {about['model']}", f"saved            {about['saved']}"]
+    lines += [f"{name:<16} {version}" for name, version in about["versions"].items()]
+    for name in ("columns", "names", "kinds", "classes"):
+        value = expected.get(name)
+        if isinstance(value, list):
+            shown = ", ".join(map(str, value[:20]))
+            more = f", ... ({len(value)} in all)" if len(value) > 20 else ""
+            lines.append(f"{name:<16} {shown}{more}")
+        elif value is not None:
+            lines.append(f"{name:<16} {value}")
+    return lines
 
 
 def write_page(matrix: InspectedMatrix, output: Path) -> None:
