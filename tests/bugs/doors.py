@@ -252,8 +252,8 @@ BUGS = [
     ),
     Bug(
         "doors-intervals-forget-diag",
-        "interval_radius(self._held_out(**new), check_coverage(coverage))",
-        "interval_radius(self._held_out(), check_coverage(coverage))",
+        "out_of_fold = self._held_out(**new)",
+        "out_of_fold = self._held_out()",
         f"{CONFORMAL} -k 'own_similarity or other_direction'",
     ),
     Bug(

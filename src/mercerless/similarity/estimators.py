@@ -1350,15 +1350,18 @@ class SimilarityRegressor(MultiOutputMixin, RegressorMixin, _Similarity):
 
     def _interval_radius(self, X: Any, coverage: float, **new: Any) -> NDArray:
         """Half the width of intervals: relative to the scale of the errors of each item, if there are such scales."""
-        held_out = self._held_out(**new)
-        is_usual = np.array_equal(held_out.prediction, self.out_of_fold_.prediction)
+        out_of_fold = self._held_out(**new)
+        is_usual = np.array_equal(out_of_fold.prediction, self.out_of_fold_.prediction)
         if self.spread_ is None or not is_usual:
-            return interval_radius(held_out, coverage)
-        errors = np.abs(held_out.prediction - held_out.target) / self.spread_.out_of_fold
-        factor = conformal_quantile(errors, coverage, held_out.groups)
-        block = self._new_block(X, new.get("diag"), new.get("reverse"))
-        predictions = self.stack_(block)[:, 0]
-        return factor * self.spread_(block, predictions)
+            return interval_radius(out_of_fold, coverage)
+        errors = np.abs(out_of_fold.prediction - out_of_fold.target) / self.spread_.out_of_fold
+        factor = conformal_quantile(errors, coverage, out_of_fold.groups)
+        scales = []
+        for items, back, diagonal in self._new_blocks(X, new.get("diag"), new.get("reverse")):
+            block = self._compare(items, back, diagonal)
+            predictions = self.stack_(block)[:, 0]
+            scales.append(self.spread_(block, predictions))
+        return factor * np.concatenate(scales)
 
     def _decode(self, values: NDArray) -> NDArray:
         values = values * self.scale_ + self.mean_
