@@ -54,6 +54,7 @@ FLOORS = {
     "stack": 1,
     "families": 1,
     "landmarks": 1,
+    "landmark_families": 1,
     "directions": 1,
     "reasons": 1,
     "members": 1,

@@ -12,7 +12,7 @@ from mercerless.core.memory import memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, train_again, two_likeliest
 from mercerless.similarity.directions import DirectedRows, with_rows
 from mercerless.similarity.families import Comparisons
-from mercerless.similarity.landmarks import Places
+from mercerless.similarity.landmark_families import Places
 from mercerless.similarity.reasons import mixed_shares, stack_shares
 from mercerless.similarity.several import SUM, Several, items_of
 from mercerless.similarity.stack import Stack
