@@ -154,13 +154,13 @@ BUGS = [
     ),
     Bug(
         "methods-copies-unweighted-deviation",
-        "deviations = np.bincount(copies, weights=square) / total",
-        "deviations = np.bincount(copies, weights=square) / counts",
+        "deviations = np.bincount(of_row, weights=square) / total",
+        "deviations = np.bincount(of_row, weights=square) / counts",
         f"{METHODS} -k Merged",
     ),
     Bug(
         "methods-copies-freedom",
-        "freedom = w.sum() - np.sum(np.bincount(copies, weights=w**2) / total)",
+        "freedom = w.sum() - np.sum(np.bincount(of_row, weights=w**2) / total)",
         "freedom = w.sum() - len(first)",
         f"{METHODS} -k Merged",
     ),

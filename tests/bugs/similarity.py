@@ -209,8 +209,8 @@ BUGS = [
     ),
     Bug(
         "sim-spread-of-seen-folds",
-        "2.0 * np.log(_varying_deviation(squares[train], signs[train])(signs[test]))",
-        "2.0 * np.log(_varying_deviation(squares, signs)(signs[test]))",
+        "varying = 2.0 * np.log(deviations[test])",
+        "varying = 2.0 * np.log(_varying_deviation(squares, signs)(signs[test]))",
         f"{OUT} -k by_noise",
     ),
     # groups
