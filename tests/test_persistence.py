@@ -294,9 +294,9 @@ def rewritten(path, **versions):
     """The file as if saved with other versions."""
     with zipfile.ZipFile(path) as file:
         parts = {name: file.read(name) for name in file.namelist()}
-    about = json.loads(parts["mercerless.json"])
+    about = json.loads(parts["about.json"])
     about["versions"] |= versions
-    parts["mercerless.json"] = json.dumps(about)
+    parts["about.json"] = json.dumps(about)
     with zipfile.ZipFile(path, "w") as file:
         for name, content in parts.items():
             file.writestr(name, content)

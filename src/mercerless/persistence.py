@@ -102,7 +102,7 @@ def save(model: Any, path: str | os.PathLike) -> None:
                 "the top of a module that can be imported."
             )
         with zipfile.ZipFile(partial, "a") as file:
-            file.writestr("mercerless.json", json.dumps(_about(model), indent=1, default=str))
+            file.writestr("about.json", json.dumps(_about(model), indent=1, default=str))
 
 
 def describe(path: str | os.PathLike) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _read_about(path: Path) -> dict[str, Any] | None:
     """What the file says of its model; None if it says nothing that can be read."""
     try:
         with zipfile.ZipFile(path) as file:
-            about = json.loads(file.read("mercerless.json"))
+            about = json.loads(file.read("about.json"))
         is_complete = {"model", "saved", "versions", "input"} <= set(about)
         return about if is_complete else None
     except Exception:  # a damaged file can fail anywhere in the reader
