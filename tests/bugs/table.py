@@ -45,10 +45,10 @@ BUGS = [
     ),
     # warnings
     Bug(
-        "table-rare-classes-capped",
-        "-np.log(share), name, weight, capped=False)",
-        "-np.log(share), name, weight)",
-        f"{CLASSES} -k ranks_well",
+        "table-shares-judged-instead",
+        "warn_if_useless(-np.log(probability), -np.log(share), name, weight, capped=False)",
+        "warn_if_useless(-np.log(share), -np.log(probability), name, weight, capped=False)",
+        f"{CLASSES} -k are_a_reason",
     ),
     # importances
     Bug(
