@@ -107,7 +107,7 @@ def merge(row):
         key=lambda row: (list(DATA).index(row["data"]), float(row["budget"]), int(row["load"]))
     )
     with RESULTS.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(row), restval="")
+        writer = csv.DictWriter(file, list(row), restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 
