@@ -155,6 +155,29 @@ def test_every_form_has_a_theta(form):
         assert_allclose(LocalGaussian(widths)(X[:5], X[:1]), expected)
 
 
+@pytest.mark.parametrize("optimizer", [None, Adam(0.01, n_steps=5, initial_scale=4.0)])
+def test_all_rows_as_support_are_interpolated(optimizer):
+    X, y = waves(30)
+    model = algorithm1(30, optimizer, validation_fraction=None).fit(X, y)
+    Z = model.scaling_(X)
+    K = LocalGaussian(model.bandwidths_)(Z, Z[model.support_])
+    target = y[model.support_]
+    center, scale = (
+        (y.mean(), y.std()) if optimizer is None else ((y.max() + y.min()) / 2, np.ptp(y) / 2)
+    )
+    system = K[model.support_] + 1e-5 * np.eye(30)
+    expected = K @ np.linalg.solve(system, (target - center) / scale) * scale + center
+    assert_allclose(model.predict(X), expected, rtol=1e-6)
+    assert model.n_support_ == 30
+
+
+def test_without_validation_the_remedy_is_named():
+    X, y = waves(30)
+    model = algorithm1(5, Adam(0.001, n_steps=5, initial_scale=4.0)).fit(X, y)
+    with pytest.raises(ValueError, match="optimizer=None"):
+        model.predict(X, return_std=True)
+
+
 def test_classes_are_learned_by_steps_too():
     X, y = waves(150)
     labels = np.array(["low", "high"])[(y > 3).astype(int)]

@@ -57,7 +57,9 @@ class _LAB(LocalEstimator):
     """What the regressor and the classifier share: everything but the targets."""
 
     expansion_: LocalForm
-    _without_out_of_fold = "fit it on at least five rows with validation_fraction=0.2"
+    _without_out_of_fold = (
+        "fit it on at least five rows with validation_fraction=0.2 and optimizer=None"
+    )
 
     def __init__(
         self,

@@ -199,7 +199,7 @@ def interpolation(
     factor = factorize(A, "K + ridge I is singular on the support; change the ridge.")
     coef = lu_solve(factor, Y[support], check_finite=False)
     w = weights_or_ones(weight, len(K))[rest]
-    N = np.sum(w)
+    N = np.sum(w) or 1.0  # without other rows the value is 0
     residual = K[rest] @ coef - Y[rest]
     value = np.sum(w[:, None] * residual**2) / N
     R = residual * w[:, None]
