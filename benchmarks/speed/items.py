@@ -1,11 +1,13 @@
 """How often a function of two items is called, and what workers bring.
 
-    python benchmarks/speed/items.py [--time]
+    python benchmarks/speed/items.py [--time | --overhead]
 
 Counts the calls of a fit, of 5-fold cross-validation and of a grid of four candidates and five folds on 200 words, in
 units of one matrix (a value per pair, 20,100), with and without the store of known values: results/items.csv. With
 ``--time``, one matrix with one and with two workers instead, for a function that waits two milliseconds and for one
-that takes a microsecond (the best of five): results/items_workers.csv.
+that takes a microsecond (the best of five): results/items_workers.csv. With ``--overhead``, processor seconds of one
+matrix of fresh words as ratios: strings against rapidfuzz's cdist, functions against a plain loop over half of the
+pairs (the median of five): results/items_overhead.csv.
 """
 
 import argparse
@@ -14,10 +16,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+from rapidfuzz.distance import Levenshtein
+from rapidfuzz.process import cdist
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from mercerless import KreinSVC
-from mercerless.kernels import PairFunction
+from mercerless.kernels import PairFunction, Strings
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -90,15 +94,75 @@ def measure():
         yield [name, "n_jobs=2 against 1", f"{taken[1] / taken[0]:.2f}", "ratio"]
 
 
+def cpu_seconds(work):
+    """Processor seconds."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def fresh_words(n, rng):
+    """Words that were not seen before."""
+    letters = list("abcdefghij")
+    return ["".join(rng.choice(letters, rng.integers(5, 25))) for _ in range(n)]
+
+
+def half_loop(function, X):
+    """The matrix as one writes it by hand."""
+    K = np.empty((len(X), len(X)))
+    for i, x in enumerate(X):
+        for j in range(i, len(X)):
+            K[i, j] = K[j, i] = function(x, X[j])
+    return K
+
+
+def slow(a, b):
+    """The share of common letters after a third of a millisecond of work."""
+    total = 0.0
+    for k in range(9000):
+        total += k
+    return common(a, b) + 0.0 * total
+
+
+def overhead():
+    """Rows of the third table."""
+    rng = np.random.default_rng(0)
+    scorer = Levenshtein.normalized_similarity
+    for n in (300, 1000, 2000):
+        ratios = []
+        for _ in range(5):
+            X = fresh_words(n, rng)
+            peer = cpu_seconds(lambda X=X: cdist(X, X, scorer=scorer, dtype=np.float64))
+            ratios.append(cpu_seconds(lambda X=X: Strings()(X)) / peer)
+        yield [f"{n} fresh words", "Strings / cdist", f"{np.median(ratios):.2f}", "ratio"]
+    for name, function, n in (("1 us", common, 600), ("0.3 ms", slow, 120)):
+        ratios = []
+        for _ in range(5):
+            X = fresh_words(n, rng)
+            peer = cpu_seconds(lambda X=X, function=function: half_loop(function, X))
+            kernel = PairFunction(function)
+            ratios.append(cpu_seconds(lambda X=X, kernel=kernel: kernel(X)) / peer)
+        yield [f"{name}, {n} words", "PairFunction / loop", f"{np.median(ratios):.2f}", "ratio"]
+
+
 def main():
     """Write one of the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--time", action="store_true")
-    timed = parser.parse_args().time
-    rows = list(measure() if timed else count())
-    with (RESULTS / ("items_workers.csv" if timed else "items.csv")).open("w", newline="") as file:
+    parser.add_argument("--overhead", action="store_true")
+    arguments = parser.parse_args()
+    name = "items.csv"
+    table = count
+    if arguments.time:
+        name = "items_workers.csv"
+        table = measure
+    elif arguments.overhead:
+        name = "items_overhead.csv"
+        table = overhead
+    rows = list(table())
+    with (RESULTS / name).open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["what", "setting", "value", "unit"])
         writer.writerows(rows)
