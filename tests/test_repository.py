@@ -64,6 +64,8 @@ FLOORS = {
     "timing": 1,
     "hit_stack": 1,
     "sparse": 2,
+    "small": 0,
+    "importance": 1,
     "encoding": 1,
     "target": 1,
     "outliers": 1,

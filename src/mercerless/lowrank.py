@@ -198,6 +198,9 @@ class Landmarks(BaseEstimator):
         "uniform", "kmeans", "leverage" or "grid" (all pairs of `number` items); those of `SimilarityClassifier` by
         "uniform", "kmeans" or "pursuit": items are compared with twice as many as are kept, and those whose comparisons
         say most about the targets, one after another, are.
+    seconds : float or None, default=None
+        As many landmarks as can be compared in this time, at least 50, instead of `number`; for `SimilarityClassifier` and
+        `SimilarityRegressor` with a function.
 
     See Also
     --------

@@ -84,7 +84,7 @@ def as_frame(X: Any, columns: Sequence[Any] | None = None) -> Any:
     A key that a dict lacks is a missing value; `columns` are those of the training rows, which all dicts may lack.
     """
     if isinstance(X, (list, tuple)) and len(X) and all(isinstance(row, dict) for row in X):
-        pandas = import_optional("pandas", extra="pandas", what="A list of dicts")
+        pandas = import_optional("pandas", extra="table", what="A list of dicts")
         frame = pandas.DataFrame(list(X))
         if columns is not None:
             lacking = [name for name in columns if name not in frame.columns]
