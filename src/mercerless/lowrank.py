@@ -199,8 +199,8 @@ class Landmarks(BaseEstimator):
         "uniform", "kmeans" or "pursuit": items are compared with twice as many as are kept, and those whose comparisons
         say most about the targets, one after another, are.
     seconds : float or None, default=None
-        As many landmarks as can be compared in this time, at least 50, instead of `number`; for `SimilarityClassifier` and
-        `SimilarityRegressor` with a function.
+        As many landmarks as can be compared in this time, at least 50, instead of `number`; for a function of
+        `SimilarityClassifier` or `SimilarityRegressor`.
 
     See Also
     --------
