@@ -242,7 +242,8 @@ def as_landmarks(
     if landmarks.seconds is not None:
         if not may_have_seconds:
             raise ValueError(
-                "Landmarks(seconds=...) is for SimilarityClassifier and SimilarityRegressor; give a "
+                "Landmarks(seconds=...) is for SimilarityClassifier and SimilarityRegressor; give "
+                "a "
                 "number of landmarks instead."
             )
         check_number("seconds", landmarks.seconds)

@@ -531,7 +531,8 @@ def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean"
         other = check_real(reverse, "reverse").T
     if other.shape != K.shape:
         raise ValueError(
-            f"reverse has shape {other.shape[::-1]} but K.T has shape {K.shape[::-1]}; they must agree."
+            f"reverse has shape {other.shape[::-1]} but K.T has shape {K.shape[::-1]}; they must "
+            "agree."
         )
     if how == "mean":
         return (K + other) / 2

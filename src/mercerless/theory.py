@@ -368,7 +368,8 @@ def best_decay(exponent: Callable[[float], float]) -> tuple[float, float]:
     best = int(np.argmin(values))
     if not np.isfinite(values[best]):
         raise ValueError(
-            "no decay in (0, 1] meets the theorem's conditions; lower the capacity or raise the growth."
+            "no decay in (0, 1] meets the theorem's conditions; lower the capacity or raise the "
+            "growth."
         )
     low = grid[max(best - 1, 0)]
     high = grid[min(best + 1, 999)]

@@ -319,7 +319,8 @@ def several_rows(
     for name in description["matrices"]:
         if name not in content:
             raise ValueError(
-                f"{what} has no array {name!r}; the model takes {', '.join(description['matrices'])}, "
+                f"{what} has no array {name!r}; the model takes "
+                f"{', '.join(description['matrices'])}, "
                 "a row per new item each."
             )
         rows[name] = check_real(arrays.as_real(content[name], f"{name!r} in {what}"), what)

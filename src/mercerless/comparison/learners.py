@@ -34,6 +34,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import has_fit_parameter
 
 from mercerless.asymmetric.estimators import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.comparison.options import Requested
@@ -43,7 +44,6 @@ from mercerless.dank.estimators import DANKClassifier, DANKRegressor
 from mercerless.hyper.estimators import HyperClassifier, HyperRegressor
 from mercerless.kernels import TL1, Gaussian
 from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
-from mercerless.lab.estimators import LABClassifier, LABRegressor
 from mercerless.similarity.estimators import SimilarityClassifier, SimilarityRegressor
 from mercerless.similarity.features import SimilarityFeatures
 from mercerless.spectra import (
@@ -833,7 +833,8 @@ def _part(item: str, text: str) -> float:
         part = 0.0
     if not 0.0 < part <= 1.0:
         raise ValueError(
-            f"{item!r}: after @ comes 'defaults', or the part of the training sets, which must be a "
+            f"{item!r}: after @ comes 'defaults', or the part of the training sets, which must be "
+            "a "
             "number above 0, at most 1."
         )
     return part
@@ -863,9 +864,8 @@ def make_your_learner(problem: Problem, name: str, estimator: BaseEstimator) -> 
 
 
 def group_arguments(estimator: BaseEstimator, groups: NDArray | None) -> dict[str, Any]:
-    """The groups for `fit` of estimators that make their own folds and have no `cv` to set."""
-    makes_folds = (TableClassifier, TableRegressor, LABClassifier, LABRegressor)
-    if groups is None or not isinstance(estimator, makes_folds):
+    """The groups for `fit` of estimators that take them: for their folds, calibration and prediction sets."""
+    if groups is None or not has_fit_parameter(estimator, "groups"):
         return {}
     return {"groups": groups}
 

@@ -243,7 +243,8 @@ def _several_matrices(
         of_kind, why = (kind, "") if kind is not None else guess_kind(values)
         if of_kind not in MATRIX_KINDS:
             raise ValueError(
-                f"X[{name!r}] has the shape {values.shape}; several matrices must all be square, of "
+                f"X[{name!r}] has the shape {values.shape}; several matrices must all be square, "
+                "of "
                 "similarities or distances."
             )
         if why:

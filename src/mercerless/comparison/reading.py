@@ -296,7 +296,8 @@ class _Source:
             if arrays_module.split_name(one) == (base, "test"):
                 return arrays[one]
         raise ValueError(
-            f"{self.what} has test rows of the first matrix, but none named {name}_test; add them, or "
+            f"{self.what} has test rows of the first matrix, but none named {name}_test; add them, "
+            "or "
             "say --no-split."
         )
 

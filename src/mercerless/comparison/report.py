@@ -402,7 +402,8 @@ def time_to_decide(comparison: "Comparison") -> list[str]:
     seconds = factor * comparison.elapsed
     return [
         f"To tell it from {title}, if the difference stays as it is, takes about {items:,.0f} "
-        f"items like these instead of {n_items:,}, and at least {duration(float(f'{seconds:.2g}'))} "
+        f"items like these instead of {n_items:,}, and at least "
+        f"{duration(float(f'{seconds:.2g}'))} "
         "for such a comparison; more repeats of these items would not decide it."
     ]
 

@@ -46,7 +46,8 @@ def _undecided(comparison: "Comparison") -> list[str]:
     metric = metric_words(comparison.metric)
     time_left = duration(comparison.missing_seconds)
     return [
-        "Not decided yet: most learners were not scored on all splits and all items. Best so far is "
+        "Not decided yet: most learners were not scored on all splits and all items. Best so far "
+        "is "
         f"{best['title']}, mean {metric} {score}.",
         f"The rest takes about {time_left}; this goes on: {comparison.command_to_continue}",
     ]

@@ -182,7 +182,8 @@ class MatrixBasis(Basis):
         """The part of `train` that the model was fitted on."""
         if train is None:
             raise ValueError(
-                "A model of a precomputed matrix does not keep it; pass the matrix it was fitted on as train."
+                "A model of a precomputed matrix does not keep it; pass the matrix it was fitted "
+                "on as train."
             )
         if labels is not None and hasattr(train, "iloc"):
             train = align_columns(train, labels, "train")
@@ -190,7 +191,8 @@ class MatrixBasis(Basis):
         matrix = check_square(train, "train")
         if len(matrix) != self.n_train:
             raise ValueError(
-                f"train has {len(matrix)} items but the model was fitted on {self.n_train}; pass the same matrix."
+                f"train has {len(matrix)} items but the model was fitted on {self.n_train}; pass "
+                "the same matrix."
             )
         return matrix[np.ix_(self.rows, self.rows)]
 

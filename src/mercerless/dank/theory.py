@@ -846,7 +846,8 @@ class _Relaxation:
         low = high - 16.0
         if not has_rank_below(high):
             raise ValueError(
-                f"no rank penalty gives a rank below {rank} at this radius; use a larger rank or radius."
+                f"no rank penalty gives a rank below {rank} at this radius; use a larger rank or "
+                "radius."
             )
         for _ in range(10):
             middle = (low + high) / 2

@@ -491,7 +491,8 @@ def _check_ridge(learner: HyperRidge, tensor: bool) -> None:
         learner.n_parts not in (1, "auto") or learner.nonnegative or learner.fit_intercept
     ):
         raise ValueError(
-            "n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart hyper-kernels; "
+            "n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart "
+            "hyper-kernels; "
             "set hyper_kernel='gaussian' or leave them at their defaults."
         )
 

@@ -164,7 +164,8 @@ def check_similarity(S: Any, n_items: int) -> NDArray:
         known = ~np.isnan(S)
     if relative_asymmetry(np.where(known, S, 0.0)) > 1e-8:
         raise ValueError(
-            "y is not symmetric, as a learned kernel is; average both directions with (y + y.T) / 2."
+            "y is not symmetric, as a learned kernel is; average both directions with (y + y.T) / "
+            "2."
         )
     return (S + S.T) / 2
 

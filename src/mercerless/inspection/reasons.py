@@ -92,7 +92,8 @@ class ReasonsDisplay(Display):
         """
         if not hasattr(estimator, "explain"):
             raise ValueError(
-                f"{type(estimator).__name__} has no explain; its predictions are not sums over items."
+                f"{type(estimator).__name__} has no explain; its predictions are not sums over "
+                "items."
             )
         return cls.from_predictions(
             estimator.explain(X, k, **new), index=index, item_names=item_names, ax=ax

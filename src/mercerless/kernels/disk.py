@@ -101,8 +101,10 @@ class ValueFolder:
             "about (name TEXT PRIMARY KEY, value TEXT)",
             # never AUTOINCREMENT: numbers stay dense
             "items (id INTEGER PRIMARY KEY, key BLOB UNIQUE)",
-            f"{_table(True)} (first, second, value REAL, PRIMARY KEY (first, second)) WITHOUT ROWID",
-            f"{_table(False)} (first, second, value REAL, PRIMARY KEY (first, second)) WITHOUT ROWID",
+            f"{_table(True)} (first, second, value REAL, PRIMARY KEY (first, second)) WITHOUT "
+            "ROWID",
+            f"{_table(False)} (first, second, value REAL, PRIMARY KEY (first, second)) WITHOUT "
+            "ROWID",
         )
         for table in tables:
             database.execute(f"CREATE TABLE IF NOT EXISTS {table}")

@@ -316,7 +316,8 @@ class _FolderOfItems:
         known = self.values.read(self.rows, self.columns, self.symmetric)
         if self.has_changed(known):
             raise ValueError(
-                f"The kernel function returns other values than those in {str(self.values.folder)!r}; "
+                "The kernel function returns other values than those in "
+                f"{str(self.values.folder)!r}; "
                 "it has changed, so give another folder as cache, or another version."
             )
         np.copyto(K, known, where=todo)
@@ -628,7 +629,8 @@ def _number(value: Any) -> float:
         if np.size(value) == 1:
             return _number(np.reshape(value, ())[()])
         raise TypeError(
-            f"it returned an array of shape {np.shape(value)}; use MatrixFunction if it takes two lists"
+            f"it returned an array of shape {np.shape(value)}; use MatrixFunction if it takes two "
+            "lists"
         )
     number = float(value)
     if number == GAP:

@@ -455,8 +455,10 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             chosen, seconds = affordable(budget, per_pair, n, self._n_directions, chosen.number)
             takes = f", which takes about {duration(seconds)}"
         warn(
-            f"{type(self).__name__} compares the {n} items with {chosen.number} landmarks only{takes}: "
-            f"{reason}. Set landmarks to a number or to Landmarks(seconds=...) to choose it yourself, "
+            f"{type(self).__name__} compares the {n} items with {chosen.number} landmarks "
+            f"only{takes}: "
+            f"{reason}. Set landmarks to a number or to Landmarks(seconds=...) to choose it "
+            "yourself, "
             "or to None for all comparisons.",
             UserWarning,
         )
@@ -483,7 +485,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         """As many landmarks as the time allows that was requested."""
         if basis_type_of(kernel).given_as_matrix or is_dask(items):
             raise ValueError(
-                "Landmarks(seconds=...) is for functions and kernels that compare items in memory; give a "
+                "Landmarks(seconds=...) is for functions and kernels that compare items in memory; "
+                "give a "
                 "number of landmarks instead."
             )
         per_pair = seconds_per_pair(kernel, items)
@@ -491,7 +494,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         chosen, seconds = affordable(requested, per_pair, n, self._n_directions, most)
         if seconds > 2.0 * budget:
             warn(
-                f"{chosen.number} landmarks, the fewest, take about {duration(seconds)} for {n} items, "
+                f"{chosen.number} landmarks, the fewest, take about {duration(seconds)} for {n} "
+                "items, "
                 f"more than the {duration(budget)} of landmarks; fewer items take less.",
                 UserWarning,
             )

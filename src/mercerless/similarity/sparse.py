@@ -65,7 +65,8 @@ class HitsLearner(ConformalMixin, FittedEstimator):
         hits = check_hits(X, "X", type(self).__name__)
         if hits.shape != (n, n):
             raise ValueError(
-                f"X has shape {hits.shape} but y {n} items; give one row and one column per training "
+                f"X has shape {hits.shape} but y {n} items; give one row and one column per "
+                "training "
                 "item (new items have rows of their own in predict)."
             )
         used = np.flatnonzero(weight > 0.0)
@@ -74,7 +75,8 @@ class HitsLearner(ConformalMixin, FittedEstimator):
         similarities = csr_array(_similarities(hits, unit)[used][:, used])
         if not similarities.nnz:
             raise ValueError(
-                "X has no hits among the items that carry weight, so that there is nothing to learn from; "
+                "X has no hits among the items that carry weight, so that there is nothing to "
+                "learn from; "
                 "the diagonal does not count."
             )
         if groups is not None:
@@ -140,13 +142,16 @@ class HitsLearner(ConformalMixin, FittedEstimator):
         else:
             if reverse is None:
                 raise ValueError(
-                    "A model with direction='both' needs the hits of the training items on the new ones as "
-                    "well; pass them as reverse, one row per new item, or fit with direction='rows'."
+                    "A model with direction='both' needs the hits of the training items on the new "
+                    "ones as "
+                    "well; pass them as reverse, one row per new item, or fit with "
+                    "direction='rows'."
                 )
             columns = self._new_hits(reverse, "reverse")
             if columns.shape != rows.shape:
                 raise ValueError(
-                    f"reverse has shape {columns.shape} but X {rows.shape}; both have a row per new "
+                    f"reverse has shape {columns.shape} but X {rows.shape}; both have a row per "
+                    "new "
                     "item and a column per training item."
                 )
         new = ItemHits.of(rows, columns)
@@ -158,7 +163,8 @@ class HitsLearner(ConformalMixin, FittedEstimator):
         hits = check_hits(X, name, type(self).__name__)
         if hits.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"{name} has {hits.shape[1]} columns but the model was fitted on {self.n_features_in_} "
+                f"{name} has {hits.shape[1]} columns but the model was fitted on "
+                f"{self.n_features_in_} "
                 "items; give the hits of new items among the training items."
             )
         return csr_array(_similarities(hits, self.unit_)[:, self.used_])
@@ -429,7 +435,8 @@ def check_hits(X: Any, name: str, learner: str) -> csr_array:
     if not issparse(X):
         other = learner.replace("Hits", "Similarity")
         raise TypeError(
-            f"{name} must be a sparse array of hits (scipy.sparse), got {type(X).__name__}; for a full "
+            f"{name} must be a sparse array of hits (scipy.sparse), got {type(X).__name__}; for a "
+            "full "
             f"matrix use {other}."
         )
     if X.ndim != 2 or X.dtype.kind not in "biuf":
@@ -445,7 +452,8 @@ def check_hits(X: Any, name: str, learner: str) -> csr_array:
         )
     if np.any(hits.data < 0.0):
         raise ValueError(
-            f"{name} has negative entries; hits need scores that grow from zero, such as bit scores, or "
+            f"{name} has negative entries; hits need scores that grow from zero, such as bit "
+            "scores, or "
             "distances with kind='distance'."
         )
     return hits
@@ -466,7 +474,8 @@ def _warn_of_items_without_hits(n_hits: NDArray, what: str) -> None:
     n_alone = int(np.sum(n_hits == 0))
     if n_alone:
         warn(
-            f"{n_alone} of {len(n_hits)} {what} have no hits; all that is known of them is the average "
+            f"{n_alone} of {len(n_hits)} {what} have no hits; all that is known of them is the "
+            "average "
             "over all items."
         )
 

@@ -246,7 +246,8 @@ class _Table(LocalEstimator):
         check_is_fitted(self)
         if self._sample is None:
             raise AttributeError(
-                f"This {type(self).__name__} has no feature_importances_: they need at least ten rows in memory."
+                f"This {type(self).__name__} has no feature_importances_: they need at least ten "
+                "rows in memory."
             )
         if self._importances is None:
             categories = self.encoding_.columns.categories
