@@ -183,3 +183,12 @@ def test_both_directions_of_a_test_set_skip_unlabeled_items():
     )
     np.testing.assert_array_equal(problem.X_test, K[:, kept])
     np.testing.assert_array_equal(problem.reverse_test, K.T[:, kept])
+
+
+def test_the_code_to_copy_symmetrizes_what_its_learner_takes_symmetric():
+    K, y = directed_matrix()
+    problem = make_problem(K, y, kind="similarity")
+    terms = Terms(problem, "accuracy")
+    for learner in select_learners(problem, ("stack", "asymmetric"))[0]:
+        code = code_for(problem, learner, learner.build(terms))
+        assert ("X = symmetrize(X)" in code) == (learner.name == "stack")
