@@ -63,7 +63,7 @@ def test_spectrum_from_eigenvalues_alone(ax):
 
 def test_spectrum_refuses(blocks):
     with pytest.raises(ValueError, match="not symmetric"):
-        SpectrumDisplay.from_matrix(np.triu(np.ones((3, 3))))
+        SpectrumDisplay.from_matrix(np.ones((3, 3)) + np.triu(np.ones((3, 3))))
     with pytest.raises(ValueError, match="scale"):
         SpectrumDisplay.from_matrix(blocks[0], scale="log")
 

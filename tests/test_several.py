@@ -155,8 +155,8 @@ def test_bad_input_is_named(data, model):
     ):
         model.predict(new | {"second": new["second"][:10]})
     broken = rows["first"].copy()
-    broken[3, 4] = np.nan
-    with pytest.raises(ValueError, match=r"Similarity 'first':.*NaN"):
+    broken[3, 4] = np.inf
+    with pytest.raises(ValueError, match=r"Similarity 'first':.*infinite"):
         auto.fit(rows | {"first": broken}, y[:N])
     with pytest.raises(ValueError, match=r"none of them 'sum'"):
         auto.fit({"sum": rows["first"]}, y[:N])

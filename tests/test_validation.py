@@ -348,6 +348,7 @@ class TestUselessModels:
         with pytest.warns(UselessModelWarning, match="KreinRidge is worse"):
             KreinRidge("precomputed", alpha_positive=1e-9).fit(G + G.T, y)
 
+    @pytest.mark.filterwarnings("ignore:120 of the 120 items are near-copies")
     @pytest.mark.parametrize("name", VALIDATED)
     def test_every_learner_that_validates_itself_says_so(self, name):
         """Pairs of close points with opposite labels: who is left out looks like the other one."""

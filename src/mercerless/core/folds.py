@@ -177,7 +177,8 @@ def warn_of_near_copies(distances: NDArray, cv: Any, n_classes: int = 1) -> None
         return
     tree = linkage(squareform(distances, checks=False), "single")
     lengths = tree[:, 2]
-    lengths = lengths[lengths > 0.0]  # copies stay together by themselves
+    # copies stay together by themselves; distances implied by a kernel have rounding errors
+    lengths = lengths[lengths > 1e-6 * lengths[-1]]
     n_between = max(1, int(rules.between * len(lengths)))
     fewest = int(rules.items * len(lengths) / 2)  # a link joins two items at least
     ratios = lengths[n_between:] / lengths[:-n_between]

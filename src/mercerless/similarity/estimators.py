@@ -102,7 +102,14 @@ from mercerless.similarity.stack import (
 )
 from mercerless.similarity.timing import LIMITS as TIMES
 from mercerless.similarity.timing import affordable, duration, seconds_per_pair
-from mercerless.spectra import KINDS, as_similarities, check_kind, square_similarities, symmetrize
+from mercerless.spectra import (
+    KINDS,
+    as_similarities,
+    check_kind,
+    implied_distances,
+    square_similarities,
+    symmetrize,
+)
 
 
 @dataclass(frozen=True)
@@ -343,7 +350,10 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         comparisons = Comparisons.of(square_similarities(mean, kind))
         training = self._training(comparisons.similarities, task, precomputed=True)
         if task.groups is None and not self._is_one_of_several:
-            warn_of_near_copies(comparisons.distances, self.cv, training.n_classes)
+            # not those of `comparisons`, which would keep them during the fit
+            distances = implied_distances(comparisons.similarities)
+            warn_of_near_copies(distances, self.cv, training.n_classes)
+            del distances
 
         # columns of rows without weight stay in a precomputed test matrix
         has_other_columns = basis.given_as_matrix and len(basis) < basis.n_train

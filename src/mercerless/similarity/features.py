@@ -18,7 +18,14 @@ from mercerless.core.estimator import (
     landmark_rows,
 )
 from mercerless.core.memory import check_memory
-from mercerless.core.validation import check_labels, check_number, check_square, check_weight, warn
+from mercerless.core.validation import (
+    UselessModelWarning,
+    check_labels,
+    check_number,
+    check_square,
+    check_weight,
+    warn,
+)
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.similarity.solver import SparseMachine, sparse_machine
 
@@ -167,9 +174,9 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
     >>> from mercerless import SimilaritySVC
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = SimilaritySVC(kernel="sigmoid").fit(X[::2], y[::2])
-    >>> len(model.support_) < 75
-    True
+    >>> model = SimilaritySVC().fit(X[::2], y[::2])
+    >>> len(model.support_) < 25, model.score(X[1::2], y[1::2]) > 0.9
+    (True, True)
     """
 
     _basis: Basis
@@ -201,6 +208,13 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
             machines = _one_against_rest(K, labels, price, self.n_jobs)
         coef = np.array([machine.coef for machine in machines])
         kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
+        if not len(kept):
+            warn(
+                "SimilaritySVC uses no training item, so it predicts the same for all; raise C, or "
+                "choose another kernel.",
+                UselessModelWarning,
+            )
+            kept = np.array([0])  # with a coefficient of zero
         gap = max(machine.gap for machine in machines)
         if not gap <= 1e-5:
             message = (
