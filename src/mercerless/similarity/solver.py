@@ -280,6 +280,7 @@ def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArr
         np.fill_diagonal(A, diagonal + penalty * norm)
         factor = cho_factor(A, check_finite=False)
         solutions[:, position] = cho_solve(factor, target, check_finite=False)
+        del factor  # as large as A; two at a time would need more memory than is checked
     return solutions
 
 
