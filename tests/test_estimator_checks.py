@@ -24,7 +24,11 @@ from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 from mercerless.table.estimators import TableClassifier, TableRegressor
 
 # some of the checks' data are noise, and a model that is worse than a constant says so
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*is worse than a constant")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*is worse than a constant"),
+    pytest.mark.filterwarnings("ignore:SimilaritySVC uses no training item"),
+]
 PENALTIES = {"alpha_positive": 1e-2, "alpha_negative": 3e-2}
 HYPER = GaussianHyper(2.0)
 SMALL_TABLE = {"members": ["local"], "max_iter": 5, "random_state": 0}

@@ -148,7 +148,7 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
     kernel_ : Kernel
         The kernel that was used.
     support_ : ndarray of shape (n_support,)
-        Positions of the training items with a coefficient that is not 0, for any class.
+        Positions of the training items with a coefficient that is not 0, for any class; the first item if there is none.
     dual_coef_ : ndarray of shape (n_problems, n_support)
         Their coefficients; one row for two classes, else one per class.
     intercept_ : ndarray of shape (n_problems,)
@@ -209,12 +209,13 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
         coef = np.array([machine.coef for machine in machines])
         kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
         if not len(kept):
-            warn(
-                "SimilaritySVC uses no training item, so it predicts the same for all; raise C, or "
-                "choose another kernel.",
-                UselessModelWarning,
-            )
-            kept = np.array([0])  # with a coefficient of zero
+            kept = np.array([0])  # a constant: one item with a coefficient of zero
+            if len(np.unique(labels)) > 1:
+                warn(
+                    "SimilaritySVC uses no training item, so it predicts the same for all; raise C, "
+                    "or choose another kernel.",
+                    UselessModelWarning,
+                )
         gap = max(machine.gap for machine in machines)
         if not gap <= 1e-5:
             message = (
