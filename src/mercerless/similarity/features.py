@@ -148,7 +148,7 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
     kernel_ : Kernel
         The kernel that was used.
     support_ : ndarray of shape (n_support,)
-        Positions of the training items with a coefficient that is not 0, for any class; the first one if there are none.
+        Positions of the training items with a coefficient that is not 0, for any class; the first if there are none.
     dual_coef_ : ndarray of shape (n_problems, n_support)
         Their coefficients; one row for two classes, else one per class.
     intercept_ : ndarray of shape (n_problems,)
