@@ -320,7 +320,9 @@ def test_words_that_the_user_calls_missing_are_gaps(tmp_path):
     notes = [guess.value for guess in problem.guesses if guess.what == "missing values"]
     assert "16 cells are 'unknown'" in notes and "5 cells are '-999.0'" in notes
     assert "missing=['unknown', '-999.0']" in problem.loading
-    with pytest.raises(ValueError, match="has no cell 'unknown to me', which --missing names; check its"):
+    with pytest.raises(
+        ValueError, match="has no cell 'unknown to me', which --missing names; check its"
+    ):
         read_problem(path, labels="label", missing=["unknown to me"])
 
 
