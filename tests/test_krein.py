@@ -234,7 +234,7 @@ def test_validation_gradient_against_central_differences(
     ]
     x = np.r_[theta, rest]
     for i in range(len(x)):
-        h = 1e-5 * max(abs(x[i]), 1e-3)
+        h = 3e-5 * max(abs(x[i]), 1e-3)
         up, down = x.copy(), x.copy()
         up[i] += h
         down[i] -= h
