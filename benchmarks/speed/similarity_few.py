@@ -9,19 +9,14 @@ own; the peak counts the mapped pages too. ::
 Rows are merged into results/similarity_few.csv beside this file, so that sizes may be run apart.
 """
 
-import argparse
-import csv
 import json
-import os
 import resource
-import subprocess
-import sys
 import tempfile
 import time
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from growth import run_sizes
 
 M = 400
 
@@ -57,41 +52,5 @@ def measure(n):
     print(json.dumps(row))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--items", type=int, nargs="+", default=[6250, 25_000, 100_000])
-    parser.add_argument("--one", type=int)
-    arguments = parser.parse_args()
-    if arguments.one:
-        return measure(arguments.one)
-    for n in arguments.items:
-        command = [sys.executable, __file__, "--one", str(n)]
-        # threads that wait for a busy core count as work
-        environment = os.environ | {"OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            command, check=True, stdout=subprocess.PIPE, text=True, env=environment
-        )
-        merge(json.loads(done.stdout))
-
-
-def merge(row):
-    """Put a row into the table, in the place of an earlier one of as many items, with exponents of growth."""
-    path = Path(__file__).parent / "results" / "similarity_few.csv"
-    rows = {}
-    if path.exists():
-        with open(path, newline="") as file:
-            rows = {int(old["items"]): old for old in csv.DictReader(file)}
-    rows[row["items"]] = {key: round(value, 3) for key, value in row.items()}
-    table = [rows[n] | {"exponent": ""} for n in sorted(rows)]
-    for less, more in pairwise(table):
-        growth = np.log(float(more["processor seconds"]) / float(less["processor seconds"]))
-        more["exponent"] = round(growth / np.log(int(more["items"]) / int(less["items"])), 3)
-    with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, list(table[0]))
-        writer.writeheader()
-        writer.writerows(table)
-    print(*table, sep="\n", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    run_sizes(__file__, measure, __doc__)

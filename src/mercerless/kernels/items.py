@@ -870,30 +870,6 @@ class Strings(MatrixFunction):
             A, B, scorer=scorer, dtype=np.float64, workers=effective_n_jobs(self.n_jobs)
         )
 
-    def _folder(
-        self, memory: Memory | None, rows: NDArray, columns: NDArray, symmetric: bool, numbers: Any
-    ) -> "_FolderOfItems | None":
-        """The folder for values of these items, None if they are not kept on disk."""
-        if isinstance(self.cache, bool):
-            return None
-        fingerprint = memory.fingerprint if memory is not None else None
-        if fingerprint is None:
-            if self.version is None:
-                raise ValueError(
-                    "What the kernel function depends on cannot be written down, so that a later "
-                    "run could not tell whether it is the same; pass version='1', and another one "
-                    "whenever it changes."
-                )
-            fingerprint = "not known"
-        first = stable_keys(rows)
-        second = first if columns is rows else stable_keys(columns)
-        values = ValueFolder(self.cache, fingerprint, self.version or "")
-
-        def has_changed(known: NDArray) -> bool:
-            return self._has_changed(rows, columns, [first, second], known, numbers)
-
-        return _FolderOfItems(values, first, second, symmetric, has_changed)
-
     def _identity(self) -> Any:
         return self.similarity
 
