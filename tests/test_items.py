@@ -136,14 +136,31 @@ def test_the_columns_of_a_labeled_matrix_are_matched_by_name(model):
         model.fit(pandas.DataFrame(np.eye(3), columns=[2, 0, 1]), y[:3])
 
 
-@pytest.mark.parametrize("labels", [["a", 1], ["a", None]])
-def test_labels_that_cannot_be_put_in_order_are_refused_in_one_sentence(labels):
+@pytest.mark.parametrize("labels", [["a", 1], ["b", 1.5, "a", 2, 3]])
+def test_labels_of_several_types_raise_one_sentence(labels):
     y = np.empty(20, dtype=object)
-    y[:] = labels * 10
+    y[:] = (labels * 10)[:20]
     with pytest.raises(
         ValueError, match=r"y has labels of several types, .*; make all of them strings"
     ):
         SimilarityClassifier(random_state=0).fit(np.arange(20.0)[:, None], y)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, float("nan")])
+@pytest.mark.parametrize("others", [["a", "b"], [1, 2]])
+def test_a_missing_label_is_named_with_its_row(missing, others):
+    y = np.empty(20, dtype=object)
+    y[:] = others * 10
+    y[[7, 9]] = missing
+    with pytest.raises(ValueError, match=r"y has no label in 2 of 20 rows, the first in row 7"):
+        SimilarityClassifier(random_state=0).fit(np.arange(20.0)[:, None], y)
+
+
+def test_numpy_strings_and_strings_are_one_type():
+    y = np.empty(20, dtype=object)
+    y[:] = ["a", np.str_("b")] * 10
+    model = SimilarityClassifier(random_state=0).fit(np.arange(20.0)[:, None], y)
+    assert list(model.classes_) == ["a", "b"]
 
 
 # ------------------------------------------------------------------------------------------------------- weights

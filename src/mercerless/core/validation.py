@@ -500,17 +500,33 @@ def check_labels(y: Any, name: str) -> NDArray:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     check_readable(y, "y")
     y = column_or_1d(y, warn=True)
+    if y.dtype == object:
+        _check_label_objects(y)
     check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    try:
-        check_classification_targets(y)
-    except TypeError as error:
-        kinds = sorted({type(label).__name__ for label in y})
-        if len(kinds) == 1:
-            raise
+    check_classification_targets(y)
+    return y
+
+
+def _check_label_objects(labels: NDArray) -> None:
+    """Raise if a label is missing (None, NaN, pandas' NA), or if strings are mixed with other types."""
+    is_missing = [
+        label is None
+        or type(label).__name__ in ("NAType", "NaTType")
+        or (isinstance(label, Real) and np.isnan(label))
+        for label in labels
+    ]
+    rows = np.flatnonzero(is_missing)
+    if len(rows):
+        raise ValueError(
+            f"y has no label in {len(rows)} of {len(labels)} rows, the first in row {rows[0]} "
+            "counted from 0 (NaN or None); leave out the rows without a label."
+        )
+    is_string = [isinstance(label, str) for label in labels]
+    if any(is_string) and not all(is_string):
+        kinds = sorted({type(label).__name__ for label in labels})
         raise ValueError(
             f"y has labels of several types, {', '.join(kinds)}; make all of them strings."
-        ) from error
-    return y
+        )
 
 
 def check_weight(sample_weight: Any, n: int) -> NDArray:
