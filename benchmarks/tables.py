@@ -1,9 +1,19 @@
 """The tables and figures that pages show, declared in tables.toml and figures.toml over rows of results.
 
-A declaration has its ``data``: "papers/krein_table1" for ``benchmarks/papers/results/krein_table1.csv``, or a function
-of ``benchmarks/frames.py`` and its arguments, for frames that need more. Then, in this order, ``by`` takes the mean of
-rows that agree in these columns, ``wide`` = [index, columns, values] makes columns of a column's values, and ``where``
-chooses rows by a query of pandas.
+The ``data`` of a declaration is "papers/krein_table1" for ``benchmarks/papers/results/krein_table1.csv``, the name of
+a frame declared in frames.toml, a function of frames.py with its arguments, or a list of these, one below the other.
+The steps after that, in this order, each of them optional:
+
+``only``   a query of pandas that chooses rows
+``with``   new columns: Python expressions in the columns, the whole ``frame``, and what frames.py defines or imports
+``by``     the mean of rows that agree in these columns, or what ``take`` names instead of the mean
+``melt``   [columns to repeat, name, value]: a row for each other column
+``wide``   [index, columns, values]: a column for each value of a column
+``merge``  another frame, joined to the rows with the same values in the columns that both have
+``then``   new columns after all this, as ``with`` before it
+``keep``   the only columns that stay
+``where``  a query that chooses among the rows made so far
+``sort``   a column, with a minus sign for descending
 
 Cells are `str.format` templates over the columns of a row, with three additions: ``{r2:.2f}`` rounds halves up,
 ``{share:.1p}`` is a percentage, ``{r2:.4r}`` drops the zero before the point. What stands in square brackets is left
@@ -27,12 +37,15 @@ HERE = Path(__file__).parent
 def results(name):
     """The rows of ``papers/krein_table1``, say."""
     group, file = name.split("/")
-    path = HERE / group / "results" / f"{file}.csv"
+    folder = HERE / group
+    if not file.endswith("_paper"):  # the numbers that a paper prints are no results
+        folder = folder / "results"
+    path = folder / f"{file}.csv"
     if not path.exists():
         raise FileNotFoundError(
             f"{path} does not exist: run the benchmark that writes it, see python -m benchmarks list"
         )
-    rows = pd.read_csv(path)
+    rows = pd.read_csv(path, dtype={"table": str})
     rows.columns = rows.columns.str.replace(" | ", " or ")  # which separates cells in templates
     return rows
 
@@ -116,31 +129,70 @@ def listed(words):
 # ---------------------------------------------------------------------------------------------------- declarations
 @cache
 def load(data):
-    """The frame of a declaration's ``data``, once for all that share it."""
+    """The frame that ``data`` names, once for all declarations that share it."""
     name, *words = data.split()
     if "/" in name:
         return results(name)
+    if name in FRAMES:
+        return FRAMES[name].rows()
     from benchmarks import frames
 
     return getattr(frames, name)(*words)
 
 
+def compute(rows, columns):
+    """Rows with further columns, each a Python expression that may use those before it."""
+    from benchmarks import frames
+
+    for name, expression in columns.items():
+        value = eval(expression, vars(frames) | {"frame": rows}, rows)
+        rows = rows.assign(**{name: value})
+    return rows
+
+
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where the rows of a table or figure come from."""
+    """Where the rows of a table or figure come from; the module's docstring explains the steps."""
 
-    data: str
+    data: str | list[str]
+    only: str = ""
+    with_: dict = field(default_factory=dict)
     by: tuple[str, ...] = ()
+    take: str = "mean"
+    melt: tuple = ()
     wide: tuple = ()
+    merge: str = ""
+    then: dict = field(default_factory=dict)
+    keep: tuple[str, ...] = ()
     where: str = ""
+    sort: str = ""
 
     def rows(self):
-        rows = load(self.data)
+        parts = [self.data] if isinstance(self.data, str) else self.data
+        rows = pd.concat([load(part) for part in parts], ignore_index=True)
+        if self.only:
+            rows = rows.query(self.only)
+        rows = compute(rows, self.with_)
         if self.by:
-            rows = rows.groupby(list(self.by)).mean(numeric_only=True).reset_index()
+            groups = rows.groupby(list(self.by))
+            rows = groups.agg(self.take, numeric_only=True).reset_index()
+        if self.melt:
+            index, name, value = self.melt
+            rows = rows.melt(index, var_name=name, value_name=value)
         if self.wide:
             rows = wide(rows, *self.wide)
-        return rows.query(self.where) if self.where else rows
+        if self.merge:
+            rows = rows.merge(load(self.merge), how="left")
+        rows = compute(rows, self.then)
+        if self.keep:
+            rows = rows[list(self.keep)]
+        if self.where:
+            rows = rows.query(self.where)
+        if self.sort:
+            column = self.sort.removeprefix("-")
+            is_ascending = column == self.sort
+            rows = rows.sort_values(column, ascending=is_ascending, kind="stable")
+        return rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,6 +303,7 @@ def declared(kind, file):
     entries = tomllib.loads((HERE / file).read_text(encoding="utf-8"))
     found = {}
     for name, entry in entries.items():
+        entry = {key + "_" if key == "with" else key: value for key, value in entry.items()}
         column = entry.pop("per", None)
         if column is None:
             found[name] = kind(**entry)
@@ -260,5 +313,6 @@ def declared(kind, file):
     return found
 
 
+FRAMES = declared(Source, "frames.toml")
 TABLES = declared(Table, "tables.toml")
 FIGURES = declared(Figure, "figures.toml")

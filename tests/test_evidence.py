@@ -189,7 +189,7 @@ def test_tables_of_learners_take_rows_as_they_come(fresh, monkeypatch):
     ]
     rows += [measured("svm", "set0", 0.95), measured("svm", "set2", 0.6)]
     rows += [measured(learner, "classes", 0.5, task="classes") for learner in boosted]
-    monkeypatch.setattr(frames, "results", lambda name: pd.DataFrame(rows))
+    monkeypatch.setattr(tables, "results", lambda name: pd.DataFrame(rows))
     scores = frames.table_scores("lab_bands", "r2")
     assert scores.loc[(1000, "set0")].tolist() == [0.5, 0.5, 0.8]
     assert scores.loc[(1000, "set1"), "table"] == 0.8
@@ -209,6 +209,31 @@ def test_tables_of_learners_take_rows_as_they_come(fresh, monkeypatch):
     }
     assert figures["splits"] == "1 to 2 (1,000 rows)" and figures["sets"] == "4"
     assert figures["behind"] == "set0 with 1,000 rows (.5000, CatBoost .8000)"
+
+
+def test_the_steps_of_a_frame_come_in_their_order(scores, monkeypatch):
+    """`only` and `with` before the mean, `then`, `where` and `sort` after it; a list of frames is stacked."""
+    means = tables.Source(
+        data="papers/any",
+        only="learner == 'x'",
+        with_={"twice": "2 * score"},
+        by=("set",),
+        then={"gain": "twice - score.min()"},
+        where="gain > 0",
+        sort="-set",
+        keep=("set", "gain"),
+    )
+    assert means.rows().to_dict("list") == {"set": ["b", "a"], "gain": [1.25, 0.25]}
+    monkeypatch.setitem(tables.FRAMES, "means", means)
+    merged = tables.Source(data="papers/any", merge="means", where="learner == 'y'")
+    assert merged.rows().gain.tolist() == [1.25]
+    assert len(tables.Source(data=["papers/any", "means"]).rows()) == 6
+    long = tables.Source(data="means", melt=("set", "name", "value"))
+    assert long.rows().to_dict("list") == {
+        "set": ["b", "a"],
+        "name": ["gain", "gain"],
+        "value": [1.25, 0.25],
+    }
 
 
 def test_a_missing_file_or_row_is_named():
