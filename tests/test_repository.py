@@ -62,6 +62,7 @@ FLOORS = {
     "hits": 1,
     "hit_families": 1,
     "timing": 1,
+    "hit_kind": 1,
     "hit_stack": 1,
     "sparse": 2,
     "small": 0,

@@ -4,6 +4,7 @@ from bugs import Bug
 
 HITS = "test_hits.py"
 LANDMARKS = "test_landmarks.py"
+KIND = "test_hit_kind.py"
 
 BUGS = [
     Bug(
@@ -89,5 +90,23 @@ BUGS = [
         "if (self.verbose or is_long) and perf_counter()",
         "if self.verbose and perf_counter()",
         f"{LANDMARKS} -k show_their_progress",
+    ),
+    Bug(
+        "hits-distances-as-scores",
+        "    if trend >= 0:\n        return \"similarity\"\n",
+        "    if trend >= -1:\n        return \"similarity\"\n",
+        f"{KIND} -k 'nearest or within'",
+    ),
+    Bug(
+        "hits-removed-diagonal-is-zero",
+        'if diagonal == "smallest" and trend == 0 and not _are_links(hits):',
+        'if diagonal == "smallest" and not _are_links(hits):',
+        f"{KIND} -k cosines",
+    ),
+    Bug(
+        "hits-trend-upside-down",
+        "        values = hits.data[entries][is_other]\n",
+        "        values = -hits.data[entries][is_other]\n",
+        f"{KIND} -k 'trend_against or cosines'",
     ),
 ]

@@ -23,6 +23,7 @@ from mercerless.core.validation import (
     warn,
     warn_if_useless,
 )
+from mercerless.similarity.hit_kind import kind_of_hits
 from mercerless.similarity.hit_stack import HitStack, fit_hit_stack
 from mercerless.similarity.hits import EITHER, THRESHOLDS, ItemHits, TrainingHits
 
@@ -34,6 +35,7 @@ class HitInput(NamedTuple):
     used: NDArray  # their positions among all items
     weight: NDArray  # their weights, of mean one
     groups: NDArray | None
+    kind: str
     unit: float | None  # of distances
 
 
@@ -41,6 +43,7 @@ class HitsLearner(ConformalMixin, FittedEstimator):
     """What the classifier and the regressor on hits share."""
 
     _stack: HitStack
+    kind_: str
     unit_: float | None
     used_: NDArray
     n_features_in_: int
@@ -48,7 +51,7 @@ class HitsLearner(ConformalMixin, FittedEstimator):
     def __init__(
         self,
         *,
-        kind: str = "similarity",
+        kind: str = "auto",
         direction: str = "rows",
         cv: Any = 5,
         random_state: int | np.random.RandomState | None = None,
@@ -60,7 +63,6 @@ class HitsLearner(ConformalMixin, FittedEstimator):
 
     def _read(self, X: Any, n: int, weight: NDArray, groups: ArrayLike | None) -> HitInput:
         """Hits of the items that carry weight among each other, checked."""
-        check_option("kind", self.kind, ("similarity", "distance"))
         check_option("direction", self.direction, ("rows", "both"))
         hits = check_hits(X, "X", type(self).__name__)
         if hits.shape != (n, n):
@@ -69,9 +71,10 @@ class HitsLearner(ConformalMixin, FittedEstimator):
                 "training "
                 "item (new items have rows of their own in predict)."
             )
+        kind = kind_of_hits(hits, self.kind)
         used = np.flatnonzero(weight > 0.0)
         hits = _without_diagonal(hits)
-        unit = _unit_of(hits, self.kind)
+        unit = _unit_of(hits, kind)
         similarities = csr_array(_similarities(hits, unit)[used][:, used])
         if not similarities.nnz:
             raise ValueError(
@@ -86,7 +89,7 @@ class HitsLearner(ConformalMixin, FittedEstimator):
         training = TrainingHits(similarities, self.direction == "both")
         _warn_of_items_without_hits(training.counts, "training items")
         weight = weight[used] / weight[used].mean()
-        return HitInput(training, used, weight, groups, unit)
+        return HitInput(training, used, weight, groups, kind, unit)
 
     def _fit_stack(
         self, data: HitInput, given: NDArray, targets: NDArray, classify: bool
@@ -113,6 +116,7 @@ class HitsLearner(ConformalMixin, FittedEstimator):
                 data.used[stack.held_out], stack.out_of_fold, given[stack.held_out]
             ),
             "certificate_": average.certificate,
+            "kind_": data.kind,
             "unit_": data.unit,
             "used_": data.used,
         }
@@ -189,8 +193,10 @@ class HitsClassifier(ClassifierMixin, HitsLearner):
 
     Parameters
     ----------
-    kind : {"similarity", "distance"}, default="similarity"
-        What the stored entries are. Distances d become ``exp(-(d / m)^2)`` with their median m.
+    kind : {"auto", "similarity", "distance"}, default="auto"
+        What the stored entries are. Distances d become ``exp(-(d / m)^2)`` with their median m. ``"auto"`` takes
+        entries that are smaller for hits with more common hits as distances, and says so unless a zero diagonal is
+        stored as well; everything else as similarities.
     direction : {"rows", "both"}, default="rows"
         Whether to learn from the hits of every item only, or also from the items that have it as a hit: citations and
         links of a graph. New items then need the hits of the training items on them, as ``reverse``.
@@ -212,6 +218,8 @@ class HitsClassifier(ClassifierMixin, HitsLearner):
         Their weights, with sum 1.
     out_of_fold_ : OutOfFold
         Probabilities of the held-out items; calibration and weights come from other folds.
+    kind_ : str
+        ``"similarity"`` or ``"distance"``.
     certificate_ : float
         Relative gradient of the calibration, or residual of the weights, whichever is larger.
     n_features_in_ : int
@@ -238,7 +246,7 @@ class HitsClassifier(ClassifierMixin, HitsLearner):
     def __init__(
         self,
         *,
-        kind: str = "similarity",
+        kind: str = "auto",
         direction: str = "rows",
         cv: Any = 5,
         class_weight: Any = None,
@@ -323,8 +331,10 @@ class HitsRegressor(MultiOutputMixin, RegressorMixin, HitsLearner):
 
     Parameters
     ----------
-    kind : {"similarity", "distance"}, default="similarity"
-        What the stored entries are. Distances d become ``exp(-(d / m)^2)`` with their median m.
+    kind : {"auto", "similarity", "distance"}, default="auto"
+        What the stored entries are. Distances d become ``exp(-(d / m)^2)`` with their median m. ``"auto"`` takes
+        entries that are smaller for hits with more common hits as distances, and says so unless a zero diagonal is
+        stored as well; everything else as similarities.
     direction : {"rows", "both"}, default="rows"
         Whether to learn from the hits of every item only, or also from the items that have it as a hit: citations and
         links of a graph. New items then need the hits of the training items on them, as ``reverse``.
@@ -342,6 +352,8 @@ class HitsRegressor(MultiOutputMixin, RegressorMixin, HitsLearner):
         Their weights, at least 0; their sum is free.
     out_of_fold_ : OutOfFold
         Predictions of the held-out items, by weights from other folds.
+    kind_ : str
+        ``"similarity"`` or ``"distance"``.
     certificate_ : float
         Relative residual of the weights.
     n_features_in_ : int
