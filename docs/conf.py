@@ -3,10 +3,13 @@
 import logging
 import re
 import sys
+import tomllib
+from collections import defaultdict
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
 import matplotlib
+from sphinx_gallery.sorting import ExplicitOrder
 
 matplotlib.use("Agg")
 
@@ -38,6 +41,12 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autosummary_imported_members = True
+# reference pages link to the page of the user guide; names without one give an empty string
+pages_of_names = tomllib.loads((Path(__file__).parent / "guides.toml").read_text(encoding="utf-8"))
+guides = defaultdict(str)
+for page, names in pages_of_names.items():
+    guides.update(dict.fromkeys(names, page))
+autosummary_context = {"guides": guides}
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
@@ -53,6 +62,22 @@ html_theme_options = {"source_directory": "docs/"}
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
+    "subsection_order": [f"examples/{name}" for name in ("data", "trust", "spectrum", "papers")],
+    "within_subsection_order": ExplicitOrder(
+        [
+            "plot_hits_search.py",
+            "plot_items_molecules.py",
+            "plot_krein_dtw.py",
+            "plot_directed_citations.py",
+            "plot_table_words.py",
+            "plot_similarity_strings.py",
+            "plot_see_label_errors.py",
+            "plot_see_reasons.py",
+            "plot_similarity_verdict.py",
+            "plot_krein_figure.py",
+            "*",
+        ]
+    ),
     "filename_pattern": r"plot_",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("mercerless",),

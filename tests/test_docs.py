@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -111,7 +112,21 @@ def test_the_report_of_inspect_is_the_one_shown(tmp_path, monkeypatch, capsys):
 
 def test_every_figure_of_the_gallery_has_a_title():
     """Its title is its alternative text; without one it is called by the name of the file."""
-    for path in (DOCS / "examples").glob("plot_*.py"):
+    for path in (DOCS / "examples").rglob("plot_*.py"):
         for part in path.read_text(encoding="utf-8").split("# %%"):
             for figure in part.split("plt.subplots(")[1:]:
                 assert "title" in figure or "Display.from" in figure, f"{path.name}: {figure[:60]}"
+
+
+def test_every_public_name_has_a_page_of_the_user_guide():
+    guides = tomllib.loads((DOCS / "guides.toml").read_text(encoding="utf-8"))
+    assert {page for page in guides if not (DOCS / f"{page}.md").exists()} == set()
+    names = [name for listed in guides.values() for name in listed]
+    assert len(names) == len(set(names)), "a name has one page"
+    assert set(mercerless.__all__) - set(names) == set()
+
+
+def test_every_page_is_in_the_table_of_contents():
+    contents = (DOCS / "index.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^(?:.*<)?([\w/-]+)>?$", contents, re.MULTILINE))
+    assert {path.stem for path in DOCS.glob("*.md")} - listed == {"index"}

@@ -1,6 +1,6 @@
 """
-Which language is this word? Learning from edit distances
-=========================================================
+Krein models: which language is this word?
+==========================================
 
 Strings have no features, but they have distances: the number of letters to insert, delete or replace. Similarities
 made from them are not positive definite, so support vector machines and kernel ridge regression have no guarantee on
@@ -49,6 +49,7 @@ print(len(X), "words;", f"similarity of water and wasser: {similarity('water', '
 from mercerless.inspection import SpectrumDisplay
 from mercerless.kernels import PairFunction
 
+# sphinx_gallery_thumbnail_number = 2
 K = PairFunction(similarity)(X)
 SpectrumDisplay.from_matrix(K, name="Edit similarities")
 

@@ -1,6 +1,6 @@
 """
-How far off
-===========
+How far off is a prediction?
+============================
 
 The error of a model is not the same everywhere. ``LABRegressor`` learns from its out-of-fold errors how far targets
 scatter around its predictions, and where: `predict` with ``return_std=True``. Intervals of a stated coverage,

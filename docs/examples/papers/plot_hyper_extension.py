@@ -1,6 +1,6 @@
 """
-Similarities for new items
-==========================
+Hyper-kernels: similarities for new items
+=========================================
 
 A matrix of similarities covers the items in it and no others. Here, random words are compared by their edit distance;
 for new words we want to use only their letter counts and not run the comparison again. ``HyperRidge`` learns the

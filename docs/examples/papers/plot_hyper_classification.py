@@ -1,6 +1,6 @@
 """
-Learn a kernel from labels
-==========================
+Hyper-kernels: learn a kernel from labels
+=========================================
 
 Labels define an ideal similarity: items of one class are similar, others are not. ``HyperRidge`` learns a kernel of
 the features whose matrix is close to that ideal. Any kernel machine can use it on new items.

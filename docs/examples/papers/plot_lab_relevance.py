@@ -1,6 +1,6 @@
 """
-Which features matter where
-===========================
+LAB: which features matter where
+================================
 
 The second test function of the LAB paper, ``10 sin(pi x0 x1) + 20 (x2 - 0.5)^2 + 5 x3 + 10 x4 + 0 x5``, uses some
 features jointly, some alone, and one not at all. A fitted LAB model shows that in its bandwidths.

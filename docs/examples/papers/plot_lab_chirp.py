@@ -1,6 +1,6 @@
 """
-A bandwidth for every support point
-===================================
+LAB: a bandwidth for every support point
+========================================
 
 A signal whose frequency changes, ``y = sin(2 x^3)`` with noise, is the toy example of the LAB paper. Kernel ridge
 regression has one bandwidth for the whole signal: if it is narrow enough for the fast part, it follows the noise in

@@ -1,6 +1,6 @@
 """
-An SVM that adapts its kernel matrix: boundary, adaptation, convergence
-=======================================================================
+An SVM that adapts its kernel matrix
+====================================
 
 DANK multiplies the kernel matrix entry by entry with a matrix F that is learned together with the machine. This
 example uses the two-dimensional set of the paper's first figure and shows F, how fast the solver finds it, and how it

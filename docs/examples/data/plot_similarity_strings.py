@@ -1,6 +1,6 @@
 """
-Classify strings by their edit distance, without choosing anything
-==================================================================
+Strings by edit distance, with nothing to choose
+================================================
 
 Edit distances are not inner products: their matrix is indefinite. The automatic classifier takes the function itself,
 scores several ways to handle the negative part on held-out items, and averages them.
@@ -35,6 +35,7 @@ for word, label in zip(words[:4], y[:4]):
 # ---
 # Any function of two items works. This one returns 0 for equal strings and is never negative, so its values are
 # detected as distances.
+# sphinx_gallery_thumbnail_number = 2
 from rapidfuzz.distance import Levenshtein
 
 from mercerless import SimilarityClassifier
