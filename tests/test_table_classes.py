@@ -15,8 +15,8 @@ from mercerless.core.calibration import cross_calibrate
 from mercerless.core.estimator import class_scores
 from mercerless.core.folds import OutOfFold
 from mercerless.core.validation import UselessModelWarning, leave_one_out_constant, warn_if_useless
+from mercerless.lab import base
 from mercerless.lab.model import Rows
-from mercerless.table import estimators
 from mercerless.table.encoding import TreeColumns
 from mercerless.table.members.trees import Trees
 from mercerless.table.weighing import Labeled, Pool, warn_if_no_better_than_shares, weigh_classes
@@ -77,13 +77,13 @@ def test_members_predict_log_odds_and_their_sum_is_calibrated(monkeypatch):
     X = random.normal(size=(400, 5))
     y = (X[:, 0] * X[:, 1] + X[:, 2] + 0.7 * random.normal(size=400) > 0.8).astype(int)
     seen = {}
-    calibrate = estimators.calibrate_held_out
+    calibrate = base.calibrate_held_out
 
     def spy(table, held, scores, *others):
         seen["scores"] = scores
         return calibrate(table, held, scores, *others)
 
-    monkeypatch.setattr(estimators, "calibrate_held_out", spy)
+    monkeypatch.setattr(base, "calibrate_held_out", spy)
     model = TableClassifier(max_iter=20, random_state=0).fit(X[:200], y[:200])
     Z = model.encoding_(X[200:])
     for member in model.members_:  # each would do alone

@@ -34,10 +34,8 @@ BUGS = [
     ),
     Bug(
         "doors-lab-groups-by-position",
-        "(align_by_name(X, values) for values in (y, sample_weight, groups))\n"
-        "        rows, target, columns = self._train_rows(X, y, check_labels)",
-        "(*(align_by_name(X, values) for values in (y, sample_weight)), groups)\n"
-        "        rows, target, columns = self._train_rows(X, y, check_labels)",
+        "groups = align_by_name(X, groups)\n        training = self._read_training",
+        "training = self._read_training",
         f"{CONTRACT} -k 'matched_by_name and TableClassifier'",
     ),
     Bug(

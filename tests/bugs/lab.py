@@ -10,7 +10,7 @@ BUGS = [
     # weights of rows
     Bug(
         "lab2-units-without-weights",
-        "if self._optimizers else target_units(Y, weight)",
+        "if self._optimizers else target_units(Y, training.weight)",
         "if self._optimizers else target_units(Y, np.ones(len(Y)))",
         f"{HONEST} -k hardly_any_weight",
     ),
@@ -52,7 +52,7 @@ BUGS = [
     ),
     Bug(
         "lab2-rows-renumbered",
-        "OutOfFold(used[rows], predictions",
+        "OutOfFold(training.used[rows], predictions",
         "OutOfFold(rows, predictions",
         f"{PARTS} -k keep_their_numbers",
     ),
@@ -275,8 +275,8 @@ BUGS = [
     ),
     Bug(
         "lab3-standardized-targets",
-        "units = range_scaling(Y) if self._optimizers else target_units(Y, weight)",
-        "units = target_units(Y, weight)",
+        "units = range_scaling(Y) if self._optimizers else target_units(Y, training.weight)",
+        "units = target_units(Y, training.weight)",
         f"{STEPS} -k estimator_is",
     ),
     Bug(

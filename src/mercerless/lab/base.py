@@ -1,24 +1,51 @@
 """What the machine on local bandwidths and the learner of tables share: held-out rows, predictions, explanations."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
 from mercerless.core.blocks import blockwise, check_rows, map_rows
-from mercerless.core.calibration import Calibration, calibrate_scores
+from mercerless.core.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.core.conformal import ConformalMixin, conformal_rank
 from mercerless.core.estimator import FittedEstimator, Progress, class_scores
 from mercerless.core.folds import OutOfFold
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
+from mercerless.core.optional import with_callbacks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers
-from mercerless.core.scaling import BLOCK_BYTES, FeatureScaling
-from mercerless.core.validation import check_number, leave_one_out_constant, warn_if_useless
-from mercerless.lab.data import Plan, Table, learning_blocks, learning_rows
+from mercerless.core.scaling import BLOCK_BYTES
+from mercerless.core.threads import one_blas_thread
+from mercerless.core.validation import (
+    align_by_name,
+    check_classes,
+    check_labels,
+    check_number,
+    check_targets,
+    check_weight,
+    leave_one_out_constant,
+    warn_if_useless,
+)
+from mercerless.lab.data import Plan, Table, drop_weightless, learning_blocks, learning_rows
 from mercerless.lab.model import LocalForm
 from mercerless.lab.spread import Spread, posterior_of, signs_of
+
+
+class Training(NamedTuple):
+    """The rows of a fit that have weight, and what was given with them."""
+
+    rows: Any
+    target: NDArray  # numbers, or the numbers of the classes
+    weight: NDArray
+    groups: NDArray | None
+    used: NDArray  # the places of these rows among all rows given to fit
+    columns: Any  # of a table: what its columns are
+    classes: NDArray = np.zeros(0)  # the names of the classes; none for numbers
+
+    def weight_of(self, places: NDArray) -> NDArray:
+        """The weights of rows by their places among all rows given to fit."""
+        return self.weight[np.searchsorted(self.used, places)]
 
 
 class LocalEstimator(ConformalMixin, ReasonsMixin, FittedEstimator):
@@ -31,6 +58,62 @@ class LocalEstimator(ConformalMixin, ReasonsMixin, FittedEstimator):
     max_iter: int
     max_rows: int | None
     _n_functions: int  # outputs, or 1 for two classes, or classes
+
+    @with_callbacks
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, data frame or dask.array.Array of shape (n, n_features)
+            The rows: numbers, and for a learner of tables also words, dates and gaps. A float32 or float64 memory map,
+            or a Dask array (without missing values), is read block by block.
+        y : array-like of shape (n,), or (n, n_outputs) for a regressor
+            The targets, or the labels. If X and y have a pandas index of the same unique names in another order, they
+            are matched by name; otherwise, and with a RangeIndex, by position.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Row weights, matched as y; rows of weight 0 are left out.
+        groups : array-like of shape (n,) or None, default=None
+            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split;
+            matched as y.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        X = self._as_rows(X)
+        y = align_by_name(X, y)
+        sample_weight = align_by_name(X, sample_weight)
+        groups = align_by_name(X, groups)
+        training = self._read_training(X, y, sample_weight, groups)
+        with self._progress() as progress, one_blas_thread():
+            self._fit_training(training, progress)
+        return self
+
+    def _as_rows(self, X: Any) -> Any:
+        """X in a form that has rows."""
+        return X
+
+    def _read_training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Training:
+        """Validated rows, targets, weights and groups."""
+        raise NotImplementedError
+
+    def _read_rows(
+        self, X: Any, y: Any, check: Callable, **options: Any
+    ) -> tuple[Any, NDArray, Any]:
+        """Validated rows of numbers, targets in memory, and what the columns are."""
+        raise NotImplementedError
+
+    def _fit_training(self, training: Training, progress: Progress) -> None:
+        """Learn, and set what was learned."""
+        raise NotImplementedError
 
     def _new_rows(self, X: Any) -> NDArray:
         """Validated new rows, as the forms see them."""
@@ -129,11 +212,20 @@ class LocalEstimator(ConformalMixin, ReasonsMixin, FittedEstimator):
         return np.unique(np.concatenate([np.zeros(0, dtype=int), *supports]))
 
 
-class LocalRegressorMixin:
-    """Predictions of numbers, and how far targets scatter around them."""
+class LocalRegressorMixin(LocalEstimator):
+    """Targets that are numbers: their predictions, and how far they scatter around these."""
 
     spread_: list[Spread]
     _one_output: bool
+
+    def _read_training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Training:
+        rows, target, columns = self._read_rows(
+            X, y, check_targets, multi_output=True, y_numeric=True
+        )
+        given = check_weight(sample_weight, len(rows))
+        rows, target, weight, groups = drop_weightless(rows, target, given, groups)
+        target = np.asarray(target, dtype=np.float64)
+        return Training(rows, target, weight, groups, np.flatnonzero(given), columns)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Predict targets, in row blocks, lazily for a Dask array; with `return_std` also how far they scatter.
@@ -155,23 +247,23 @@ class LocalRegressorMixin:
             The standard deviations, only with ``return_std=True``.
         """
         if return_std:
-            self._held_out()  # type: ignore[attr-defined]  # raises if there are no errors to learn from
+            self._held_out()  # raises if there are no errors to learn from
             return self._predict(X), self._std(X)
         return self._predict(X)
 
     @blockwise
     def _predict(self, X: ArrayLike) -> NDArray:
-        scores = self._scores(X)  # type: ignore[attr-defined]
+        scores = self._scores(X)
         return scores[:, 0] if self._one_output else scores
 
     def _spread_form(self) -> LocalForm | None:
         """The form whose posterior variance the spread knows: that with most centers."""
-        forms = self._kernel_forms()  # type: ignore[attr-defined]
+        forms = self._kernel_forms()
         return max(forms, key=lambda form: (len(form.centers), form.weight), default=None)
 
     def _interval_radius(self, X: Any, coverage: float, **new: Any) -> NDArray:
         """A multiple of the standard deviations, which the out-of-fold errors exceed as rarely."""
-        self._held_out()  # type: ignore[attr-defined]  # raises if there are no errors to learn from
+        self._held_out()  # raises if there are no errors to learn from
         ratios = [spread.ratios for spread in self.spread_]
         multiples = np.array([of[conformal_rank(len(of), coverage) - 1] for of in ratios])
         if self._one_output:
@@ -181,8 +273,8 @@ class LocalRegressorMixin:
     @blockwise
     def _std(self, X: ArrayLike) -> NDArray:
         """Standard deviations of new targets."""
-        rows = self._new_rows(X)  # type: ignore[attr-defined]
-        scores = self._scores(X)  # type: ignore[attr-defined]
+        rows = self._new_rows(X)
+        scores = self._scores(X)
         posterior = posterior_of(self._spread_form())
         std = np.empty(scores.shape)
         for some in row_blocks(len(rows), 24.0 * (rows.shape[1] + 1000), BLOCK_BYTES):
@@ -191,11 +283,37 @@ class LocalRegressorMixin:
         return std[:, 0] if self._one_output else std
 
 
-class LocalClassifierMixin:
-    """Predictions of classes from calibrated scores."""
+class LocalClassifierMixin(LocalEstimator):
+    """Targets that are classes: their predictions from calibrated scores."""
 
+    class_weight: dict | str | None
     classes_: NDArray
     calibration_: Calibration
+
+    def _read_training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Training:
+        rows, target, columns = self._read_rows(X, y, check_labels)
+        given, classes, labels = check_classes(
+            target, sample_weight, self.class_weight, type(self).__name__
+        )
+        rows, labels, weight, groups = drop_weightless(rows, labels, given, groups)
+        return Training(rows, labels, weight, groups, np.flatnonzero(given), columns, classes)
+
+    @staticmethod
+    def _calibrate(
+        training: Training, table: Table, held: NDArray, scores: NDArray, Y: NDArray
+    ) -> tuple[Calibration, OutOfFold | None]:
+        """The calibration of scores of held-out rows, and these rows' probabilities.
+
+        The probabilities of a row are calibrated without it. `Y` are the scores if there are no held-out rows.
+        """
+        labels = training.target
+        calibration = calibrate_held_out(table, held, scores, labels, training.weight, Y)
+        predicted = out_of_fold(training, table, held, scores)
+        if predicted is not None:
+            scores = class_scores(predicted.prediction)
+            probabilities = cross_calibrate(scores, predicted.target)
+            predicted = predicted._replace(prediction=probabilities)
+        return calibration, predicted
 
     @blockwise
     def decision_function(self, X: ArrayLike) -> NDArray:
@@ -211,7 +329,7 @@ class LocalClassifierMixin:
         ndarray of shape (n,) or (n, n_classes)
             One score for two classes, positive for the second; else one per class.
         """
-        scores = class_scores(self._scores(X))  # type: ignore[attr-defined]
+        scores = class_scores(self._scores(X))
         scores = scores + self.calibration_.bias / self.calibration_.slope
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -246,7 +364,7 @@ class LocalClassifierMixin:
         ndarray of shape (n, n_classes)
             The probabilities, in the order of ``classes_``.
         """
-        scores = self._scores(X)  # type: ignore[attr-defined]
+        scores = self._scores(X)
         return self.calibration_(class_scores(scores))
 
 
@@ -285,16 +403,11 @@ def judge_held_out(
 
 
 def out_of_fold(
-    table: Table,
-    held: NDArray,
-    predictions: NDArray,
-    used: NDArray,
-    units: FeatureScaling,
-    target: NDArray,
+    training: Training, table: Table, held: NDArray, predictions: NDArray
 ) -> OutOfFold | None:
-    """Out-of-fold predictions in the units of the targets, for every row, copies included; None without validation.
+    """Out-of-fold predictions for every row, copies included; None without validation.
 
-    `used` are the numbers of the table's rows among those given to fit, `target` their targets.
+    `held` are distinct rows of the table, `predictions` theirs, in the units of the targets.
     """
     if len(held) == 0:
         return None
@@ -302,10 +415,11 @@ def out_of_fold(
     place[held] = np.arange(len(held))
     place = place[table.copies]
     rows = np.flatnonzero(place >= 0)
-    predictions = predictions[place[rows]] * units.scale + units.center
+    predictions = predictions[place[rows]]
+    target = training.target
     if target.dtype.kind == "f":
         predictions = predictions.reshape(len(rows), *target.shape[1:])
-    return OutOfFold(used[rows], predictions, target[rows])
+    return OutOfFold(training.used[rows], predictions, target[rows])
 
 
 def calibrate_held_out(

@@ -4,27 +4,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.blocks import is_dask
-from mercerless.core.calibration import cross_calibrate
-from mercerless.core.estimator import Progress, class_scores, signed_targets
-from mercerless.core.optional import with_callbacks
+from mercerless.core.estimator import Progress, signed_targets
 from mercerless.core.scaling import FeatureScaling
-from mercerless.core.threads import one_blas_thread
 from mercerless.core.validation import (
-    align_by_name,
     align_columns,
-    check_classes,
-    check_labels,
     check_number,
     check_option,
     check_random_state,
-    check_targets,
-    check_weight,
     validate_data,
     warn,
 )
@@ -32,20 +24,12 @@ from mercerless.lab.base import (
     LocalClassifierMixin,
     LocalEstimator,
     LocalRegressorMixin,
-    calibrate_held_out,
+    Training,
     counting,
     judge_held_out,
     out_of_fold,
 )
-from mercerless.lab.data import (
-    Plan,
-    Table,
-    class_units,
-    drop_weightless,
-    merge_rows,
-    range_scaling,
-    target_units,
-)
+from mercerless.lab.data import Plan, Table, class_units, merge_rows, range_scaling, target_units
 from mercerless.lab.machine import LocalMachine, fit_machine
 from mercerless.lab.model import FORMS, LocalForm, Settings, has_linear_part
 from mercerless.lab.optimizers import SGD, check_optimizer
@@ -129,14 +113,15 @@ class _LAB(LocalEstimator):
         self._check_optimizer()
         self._check_learning()
 
-    def _numeric_rows(self, X: Any, y: Any, check: Callable, **options: Any) -> tuple[Any, NDArray]:
-        """Validated rows of numbers, and targets in memory; a Dask array is checked as it is read."""
+    def _read_rows(
+        self, X: Any, y: Any, check: Callable, **options: Any
+    ) -> tuple[Any, NDArray, None]:
         self._keep_labels(X)
         if is_dask(X):
-            return self._dask_rows(X, y, check)
+            return *self._dask_rows(X, y, check), None
         dtypes = [np.float64, np.float32]
         rows, y = validate_data(self, X, y, dtype=dtypes, ensure_min_samples=2, **options)
-        return rows, check(y, type(self).__name__)
+        return rows, check(y, type(self).__name__), None
 
     def _plan(self, shape: tuple[int, int], random: np.random.RandomState) -> Plan:
         """What to do with so many distinct rows and features."""
@@ -166,18 +151,13 @@ class _LAB(LocalEstimator):
         return Plan(settings, (self.kernel,), rows, more, fraction, d)
 
     def _learn(
-        self,
-        X: Any,
-        Y: NDArray,
-        weight: NDArray,
-        groups: Any,
-        labels: NDArray | None,
-        progress: Progress,
+        self, training: Training, Y: NDArray, labels: NDArray | None, progress: Progress
     ) -> tuple[Table, LocalMachine, int]:
         """The machine for rows and standardized targets, and how many iterations it took."""
+        X = training.rows
         self._check_parameters(len(X))
         random = check_random_state(self.random_state)
-        table = merge_rows(X, Y, weight, groups)
+        table = merge_rows(X, Y, training.weight, training.groups)
         plan = self._plan(table.shape, random)
         self._check_memory(plan, X.shape, Y.shape[1], "set a smaller max_rows or n_support")
         report, n_iter = counting(progress)
@@ -359,57 +339,22 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
     True
     """
 
-    @with_callbacks
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> "LABRegressor":
-        """Learn support, bandwidths and coefficients.
-
-        Parameters
-        ----------
-        X : array-like or dask.array.Array of shape (n, n_features)
-            The rows; a float32 or float64 memory map, or a Dask array, is read block by block.
-        y : array-like of shape (n,) or (n, n_outputs)
-            The targets. If X and y have a pandas index of the same unique names in another order, they are
-            matched by name; otherwise, and with a RangeIndex, by position.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Row weights, matched as y; rows of weight 0 are left out.
-        groups : array-like of shape (n,) or None, default=None
-            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split;
-            matched as y.
-
-        Returns
-        -------
-        LABRegressor
-            The fitted estimator.
-        """
-        y = align_by_name(X, y)
-        sample_weight = align_by_name(X, sample_weight)
-        groups = align_by_name(X, groups)
-        rows, target = self._numeric_rows(X, y, check_targets, multi_output=True, y_numeric=True)
-        given = check_weight(sample_weight, len(rows))
-        used = np.flatnonzero(given)
-        rows, target, weight, groups = drop_weightless(rows, target, given, groups)
-        target = np.asarray(target, dtype=np.float64)
+    def _fit_training(self, training: Training, progress: Progress) -> None:
+        target = training.target
         Y = target.reshape(len(target), -1)
-        units = range_scaling(Y) if self._optimizers else target_units(Y, weight)
-        with self._progress() as progress, one_blas_thread():
-            table, machine, n_iter = self._learn(rows, units(Y), weight, groups, None, progress)
-            held = out_of_fold(table, machine.held, machine.out_of_fold, used, units, target)
-            self._finish(
-                machine,
-                units,
-                n_iter_=n_iter,
-                n_distinct_=table.shape[0],
-                out_of_fold_=held,
-                spread_=fit_spreads(machine.form, rows, used, held),
-                _one_output=target.ndim == 1,
-            )
-        return self
+        units = range_scaling(Y) if self._optimizers else target_units(Y, training.weight)
+        table, machine, n_iter = self._learn(training, units(Y), None, progress)
+        predictions = machine.out_of_fold * units.scale + units.center
+        held = out_of_fold(training, table, machine.held, predictions)
+        self._finish(
+            machine,
+            units,
+            n_iter_=n_iter,
+            n_distinct_=table.shape[0],
+            out_of_fold_=held,
+            spread_=fit_spreads(machine.form, training.rows, training.used, held),
+            _one_output=target.ndim == 1,
+        )
 
 
 class LABClassifier(LocalClassifierMixin, ClassifierMixin, _LAB):
@@ -515,59 +460,19 @@ class LABClassifier(LocalClassifierMixin, ClassifierMixin, _LAB):
         )
         self.class_weight = class_weight
 
-    @with_callbacks
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> "LABClassifier":
-        """Learn support, bandwidths, coefficients and the calibration of probabilities.
-
-        Parameters
-        ----------
-        X : array-like or dask.array.Array of shape (n, n_features)
-            The rows; a float32 or float64 memory map, or a Dask array, is read block by block.
-        y : array-like of shape (n,)
-            The labels. If X and y have a pandas index of the same unique names in another order, they are
-            matched by name; otherwise, and with a RangeIndex, by position.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Row weights, matched as y; rows of weight 0 are left out.
-        groups : array-like of shape (n,) or None, default=None
-            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split;
-            matched as y.
-
-        Returns
-        -------
-        LABClassifier
-            The fitted estimator.
-        """
-        y = align_by_name(X, y)
-        sample_weight = align_by_name(X, sample_weight)
-        groups = align_by_name(X, groups)
-        rows, target = self._numeric_rows(X, y, check_labels)
-        name = type(self).__name__
-        given, classes, labels = check_classes(target, sample_weight, self.class_weight, name)
-        used = np.flatnonzero(given)
-        rows, labels, weight, groups = drop_weightless(rows, labels, given, groups)
-        Y = signed_targets(labels, len(classes))
+    def _fit_training(self, training: Training, progress: Progress) -> None:
+        labels = training.target
+        Y = signed_targets(labels, len(training.classes))
         units = range_scaling(Y) if self._optimizers else class_units(Y)
-        with self._progress() as progress, one_blas_thread():
-            table, machine, n_iter = self._learn(rows, units(Y), weight, groups, labels, progress)
-            scores = machine.out_of_fold * units.scale + units.center
-            calibration = calibrate_held_out(table, machine.held, scores, labels, weight, Y)
-            held = out_of_fold(table, machine.held, machine.out_of_fold, used, units, labels)
-            if held is not None:
-                probabilities = cross_calibrate(class_scores(held.prediction), held.target)
-                held = held._replace(prediction=probabilities)
-            self._finish(
-                machine,
-                units,
-                classes_=classes,
-                calibration_=calibration,
-                n_iter_=n_iter,
-                n_distinct_=table.shape[0],
-                out_of_fold_=held,
-            )
-        return self
+        table, machine, n_iter = self._learn(training, units(Y), labels, progress)
+        scores = machine.out_of_fold * units.scale + units.center
+        calibration, held = self._calibrate(training, table, machine.held, scores, Y)
+        self._finish(
+            machine,
+            units,
+            classes_=training.classes,
+            calibration_=calibration,
+            n_iter_=n_iter,
+            n_distinct_=table.shape[0],
+            out_of_fold_=held,
+        )

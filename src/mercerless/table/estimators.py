@@ -5,39 +5,31 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.blocks import is_dask, take_rows
-from mercerless.core.calibration import cross_calibrate
-from mercerless.core.estimator import Progress, class_scores, signed_targets
+from mercerless.core.estimator import Progress, signed_targets
 from mercerless.core.folds import find_copies
 from mercerless.core.memory import memory_budget
-from mercerless.core.optional import with_callbacks
 from mercerless.core.scaling import FeatureScaling
-from mercerless.core.threads import one_blas_thread
 from mercerless.core.validation import (
-    align_by_name,
     align_columns,
-    check_classes,
-    check_labels,
     check_option,
     check_random_state,
-    check_targets,
-    check_weight,
     validate_data,
 )
 from mercerless.lab.base import (
     LocalClassifierMixin,
     LocalEstimator,
     LocalRegressorMixin,
-    calibrate_held_out,
+    Training,
     counting,
     judge_held_out,
     out_of_fold,
 )
-from mercerless.lab.data import Table, class_units, drop_weightless, merge_rows, target_units
+from mercerless.lab.data import Table, class_units, merge_rows, target_units
 from mercerless.lab.model import LocalForm, Settings, has_linear_part
 from mercerless.lab.spread import fit_spreads
 from mercerless.lab.support import support_size
@@ -109,10 +101,12 @@ class _Table(LocalEstimator):
             raise ValueError(f"validation_fraction={fraction!r} must lie between 0 and 1.")
         self._check_learning()
 
-    def _train_rows(
+    def _as_rows(self, X: Any) -> Any:
+        return as_frame(X)
+
+    def _read_rows(
         self, X: Any, y: Any, check: Callable, **options: Any
     ) -> tuple[Any, NDArray, Columns]:
-        """Validated rows of numbers and codes, targets in memory, and what the columns are."""
         self._keep_labels(X)
         if is_dask(X):
             return *self._dask_rows(X, y, check), read_columns(X, None)
@@ -132,16 +126,18 @@ class _Table(LocalEstimator):
         return rows, check(y, type(self).__name__), columns
 
     def _encode(
-        self, X: Any, columns: Columns, Y: NDArray, weight: NDArray, groups: Any
-    ) -> tuple[Encoding, Any, np.random.RandomState]:
+        self, training: Training, Y: NDArray
+    ) -> tuple[Encoding, Training, np.random.RandomState]:
         """The encoding of the table, its rows as numbers, and what draws the rest."""
         self._check_parameters()
         random = check_random_state(self.random_state)
+        X, columns, weight = training.rows, training.columns, training.weight
         names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])]))
         if is_dask(X):
             sample = take_rows(X, np.arange(min(len(X), 2000)))
-            return fit_encoding(sample, columns, Y, weight, "", names), X, random
-        return *encode_table(X, columns, Y, weight, groups, names, random), random
+            return fit_encoding(sample, columns, Y, weight, "", names), training, random
+        encoding, rows = encode_table(X, columns, Y, weight, training.groups, names, random)
+        return encoding, training._replace(rows=rows), random
 
     def _plan(self, shape: tuple[int, int], random: np.random.RandomState) -> TablePlan:
         """What to do with so many distinct rows and features."""
@@ -178,17 +174,16 @@ class _Table(LocalEstimator):
 
     def _learn(
         self,
-        X: Any,
+        training: Training,
         encoding: Encoding,
         Y: NDArray,
-        weight: NDArray,
-        groups: Any,
         labels: NDArray | None,
         random: np.random.RandomState,
         progress: Progress,
     ) -> tuple[Table, TableSolution, int]:
         """The solution for encoded rows and standardized targets, and how many iterations it took."""
-        table = merge_rows(X, Y, weight, groups)
+        X = training.rows
+        table = merge_rows(X, Y, training.weight, training.groups)
         plan = self._plan(table.shape, random)
         self._check_memory(plan, X.shape, Y.shape[1], "set a smaller max_rows or fewer members")
         report, n_iter = counting(progress)
@@ -277,6 +272,9 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
     3000 centers, experts on parts of many rows, and boosted trees. If one target has tails, the same is learned for its
     logarithm, a power, asinh or normal scores, whichever small models like best, and averaged in; its predictions are
     those of the mean target.
+
+    A table is an array, a frame of pandas, polars or Arrow, or a list of dicts (in which a key may be missing), with
+    NaN where a value is missing. A whole sample weight counts as so many equal rows.
 
     Parameters
     ----------
@@ -398,85 +396,43 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         check_option("transform_target", self.transform_target, ("auto", None))
         check_option("downweight_outliers", self.downweight_outliers, ("auto", None))
 
-    @with_callbacks
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> "TableRegressor":
-        """Learn the members and their weights.
-
-        Parameters
-        ----------
-        X : array-like, data frame, list of dicts or dask.array.Array of shape (n, n_features)
-            The rows, with NaN where a value is missing; a frame of pandas, polars or Arrow, or a list of dicts, in
-            which a key may be missing. A float32 or float64 memory map, or a Dask array (without missing values), is
-            read block by block.
-        y : array-like of shape (n,) or (n, n_outputs)
-            The targets. If X and y have a pandas index of the same unique names in another order, they are
-            matched by name; otherwise, and with a RangeIndex, by position.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Row weights, matched as y; rows of weight 0 are left out. A whole weight counts as so many equal rows.
-        groups : array-like of shape (n,) or None, default=None
-            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split;
-            matched as y.
-
-        Returns
-        -------
-        TableRegressor
-            The fitted estimator.
-        """
-        X = as_frame(X)
-        y, sample_weight, groups = (
-            align_by_name(X, values) for values in (y, sample_weight, groups)
-        )
-        rows, target, columns = self._train_rows(
-            X, y, check_targets, multi_output=True, y_numeric=True
-        )
-        given = check_weight(sample_weight, len(rows))
-        used = np.flatnonzero(given)
-        rows, target, weight, groups = drop_weightless(rows, target, given, groups)
-        target = np.asarray(target, dtype=np.float64)
+    def _fit_training(self, training: Training, progress: Progress) -> None:
+        target = training.target
         Y = target.reshape(len(target), -1)
-        units = target_units(Y, weight)
-        sample = training_sample(rows, target, weight, groups)
-        with self._progress() as progress, one_blas_thread():
-            encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
-            table, solution, n_iter, outliers = self._learn_targets(
-                rows, encoding, Y, units, weight, groups, random, progress
-            )
-            predictions = solution.out_of_fold
-            judge_held_out(
-                table, solution.held, predictions, solution.copy_correlation, type(self).__name__
-            )
-            held = out_of_fold(table, solution.held, predictions, used, units, target)
-            spread_form = largest_form(solution.members)
-            members = [member.in_units(units.center, units.scale) for member in solution.members]
-            self._finish(
-                solution._replace(members=members),
-                Y.shape[1],
-                n_iter_=n_iter,
-                n_distinct_=table.shape[0],
-                encoding_=encoding,
-                out_of_fold_=held,
-                outliers_=outliers,
-                spread_=fit_spreads(spread_form, rows, used, held),
-                _one_output=target.ndim == 1,
-                _bounds=target_bounds(Y),
-                _sample=sample,
-            )
-        return self
+        units = target_units(Y, training.weight)
+        sample = training_sample(training)
+        encoding, training, random = self._encode(training, units(Y))
+        table, solution, n_iter, outliers = self._learn_targets(
+            training, encoding, Y, units, random, progress
+        )
+        predictions = solution.out_of_fold
+        judge_held_out(
+            table, solution.held, predictions, solution.copy_correlation, type(self).__name__
+        )
+        predictions = predictions * units.scale + units.center
+        held = out_of_fold(training, table, solution.held, predictions)
+        spread_form = largest_form(solution.members)
+        members = [member.in_units(units.center, units.scale) for member in solution.members]
+        self._finish(
+            solution._replace(members=members),
+            Y.shape[1],
+            n_iter_=n_iter,
+            n_distinct_=table.shape[0],
+            encoding_=encoding,
+            out_of_fold_=held,
+            outliers_=outliers,
+            spread_=fit_spreads(spread_form, training.rows, training.used, held),
+            _one_output=target.ndim == 1,
+            _bounds=target_bounds(Y),
+            _sample=sample,
+        )
 
     def _learn_targets(
         self,
-        X: Any,
+        training: Training,
         encoding: Encoding,
         Y: NDArray,
         units: FeatureScaling,
-        weight: NDArray,
-        groups: Any,
         random: np.random.RandomState,
         progress: Progress,
     ) -> tuple[Table, TableSolution, int, NDArray]:
@@ -485,12 +441,13 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         Also returns the number of iterations and the rows whose targets are gross errors.
         """
         same_folds = deepcopy(random)
+        X = training.rows
+        weight = training.weight
         gaps = encoding.gaps(X)
         trust = self._trust(X, units(Y), weight, gaps)
         outliers = np.flatnonzero(trust < 0.5)
-        table, solution, n_iter = self._learn(
-            X, encoding, units(Y), weight * trust, groups, None, random, progress
-        )
+        trusted = training._replace(weight=weight * trust)
+        table, solution, n_iter = self._learn(trusted, encoding, units(Y), None, random, progress)
         transformed = None
         if not (len(outliers) and are_gross(trust)):
             transformed = self._transform(X, Y, weight * trust)
@@ -499,9 +456,8 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
 
         Z = transformed.standardized
         trust_in_transformed = self._trust(X, Z, weight, gaps)
-        _, other, n_more = self._learn(
-            X, encoding, Z, weight * trust_in_transformed, groups, None, same_folds, progress
-        )
+        trusted = training._replace(weight=weight * trust_in_transformed)
+        _, other, n_more = self._learn(trusted, encoding, Z, None, same_folds, progress)
         # gross errors are so in both
         in_either = weight * np.maximum(trust, trust_in_transformed)
         solution = join_transformed(solution, other, table, transformed, in_either, units)
@@ -530,7 +486,7 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
     The members of `TableRegressor` on targets of plus and minus one (one column for two classes, one per class
     otherwise); above 1000 rows coefficients of least log-loss compete for the wide machines. The members are weighed by
     log-loss, which is their error in ``validation_errors_``. Probabilities are ``softmax(slope * scores + bias)``,
-    fitted on out-of-fold scores.
+    fitted on out-of-fold scores. Tables and weights are those of `TableRegressor`.
 
     Parameters
     ----------
@@ -610,75 +566,31 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
         self.class_weight = class_weight
         self.random_state = random_state
 
-    @with_callbacks
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> "TableClassifier":
-        """Learn the members, their weights and the calibration of probabilities.
-
-        Parameters
-        ----------
-        X : array-like, data frame, list of dicts or dask.array.Array of shape (n, n_features)
-            The rows, with NaN where a value is missing; a frame of pandas, polars or Arrow, or a list of dicts, in
-            which a key may be missing. A float32 or float64 memory map, or a Dask array (without missing values), is
-            read block by block.
-        y : array-like of shape (n,)
-            The labels. If X and y have a pandas index of the same unique names in another order, they are
-            matched by name; otherwise, and with a RangeIndex, by position.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Row weights, matched as y; rows of weight 0 are left out. A whole weight counts as so many equal rows.
-        groups : array-like of shape (n,) or None, default=None
-            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split;
-            matched as y.
-
-        Returns
-        -------
-        TableClassifier
-            The fitted estimator.
-        """
-        X = as_frame(X)
-        y, sample_weight, groups = (
-            align_by_name(X, values) for values in (y, sample_weight, groups)
+    def _fit_training(self, training: Training, progress: Progress) -> None:
+        labels = training.target
+        Y = signed_targets(labels, len(training.classes))
+        units = class_units(Y, training.weight)
+        sample = training_sample(training)
+        encoding, training, random = self._encode(training, units(Y))
+        table, solution, n_iter = self._learn(
+            training, encoding, units(Y), labels, random, progress
         )
-        rows, target, columns = self._train_rows(X, y, check_labels)
-        name = type(self).__name__
-        given, classes, labels = check_classes(target, sample_weight, self.class_weight, name)
-        used = np.flatnonzero(given)
-        rows, labels, weight, groups = drop_weightless(rows, labels, given, groups)
-        Y = signed_targets(labels, len(classes))
-        units = class_units(Y, weight)
-        sample = training_sample(rows, labels, weight, groups)
-        log_odds = units._replace(center=np.zeros(Y.shape[1]), scale=np.ones(Y.shape[1]))
-        with self._progress() as progress, one_blas_thread():
-            encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
-            table, solution, n_iter = self._learn(
-                rows, encoding, units(Y), weight, groups, labels, random, progress
-            )
-            predictions = solution.out_of_fold
-            calibration = calibrate_held_out(
-                table, solution.held, predictions, labels, weight, units(Y)
-            )
-            held = out_of_fold(table, solution.held, predictions, used, log_odds, labels)
-            if held is not None:
-                probabilities = cross_calibrate(class_scores(held.prediction), held.target)
-                held = held._replace(prediction=probabilities)
-                warn_if_no_better_than_shares(held, given[held.rows], name)
-            self._finish(
-                solution,
-                Y.shape[1],
-                classes_=classes,
-                calibration_=calibration,
-                n_iter_=n_iter,
-                n_distinct_=table.shape[0],
-                encoding_=encoding,
-                out_of_fold_=held,
-                _sample=sample,
-            )
-        return self
+        log_odds = solution.out_of_fold
+        calibration, held = self._calibrate(training, table, solution.held, log_odds, units(Y))
+        if held is not None:
+            weight = training.weight_of(held.rows)
+            warn_if_no_better_than_shares(held, weight, type(self).__name__)
+        self._finish(
+            solution,
+            Y.shape[1],
+            classes_=training.classes,
+            calibration_=calibration,
+            n_iter_=n_iter,
+            n_distinct_=table.shape[0],
+            encoding_=encoding,
+            out_of_fold_=held,
+            _sample=sample,
+        )
 
 
 def target_bounds(Y: NDArray, margin: float = 0.25) -> tuple[NDArray, NDArray]:
@@ -689,13 +601,12 @@ def target_bounds(Y: NDArray, margin: float = 0.25) -> tuple[NDArray, NDArray]:
     return low - reach, high + reach
 
 
-def training_sample(
-    rows: Any, target: NDArray, weight: NDArray, groups: Any
-) -> TrainingSample | None:
+def training_sample(training: Training) -> TrainingSample | None:
     """Training rows for `feature_importances_`; None for a Dask array and very few rows."""
+    rows = training.rows
     if is_dask(rows) or len(rows) < 10:
         return None
-    return TrainingSample.of(rows, target, weight, groups)
+    return TrainingSample.of(rows, training.target, training.weight, training.groups)
 
 
 def largest_form(members: Sequence[Any]) -> LocalForm | None:
