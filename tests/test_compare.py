@@ -527,13 +527,13 @@ class FakeWorkers(Here):
         self.finished.append(Finished(job, records) if cost <= limit else Finished(job, [], "late"))
 
 
-def fake_run(monkeypatch, seconds, budget, growth=2.0, is_guessed=True, **more):
+def fake_run(monkeypatch, seconds, budget, growth=2.0, is_guessed=True, problem=None, **more):
     """A run whose learners take the given seconds at full size, growing with a power of the training set.
 
     With `is_guessed` the costs are known before anything was run.
     """
     clock = Clock()
-    problem = make_problem(SHAPES.D, SHAPES.target % 2)
+    problem = problem or make_problem(SHAPES.D, SHAPES.target % 2)
     terms = Terms(problem, "accuracy")
     monkeypatch.setattr(schedule.time, "perf_counter", clock)
     learners = select_learners(problem, tuple(seconds))[0]
@@ -590,6 +590,44 @@ def test_baselines_have_all_splits_before_dearer_learners_have_any(monkeypatch):
     run, clock = fake_run(monkeypatch, seconds, 60.0, curves=False)
     order = [task.learner for task in run.store.records]
     assert order[:10] == ["dummy"] * 5 + ["features"] * 5 and clock.now < 60
+
+
+@pytest.mark.parametrize("seconds", [18.0, 36.0])
+def test_boosting_has_all_splits_on_all_rows_before_others_have_any(monkeypatch, seconds):
+    """Its defaults take .9 or 1.8 s a split: within ten seconds, or a little beyond them."""
+
+    def run_here(run, step):
+        run.workers.start(run._job(step))
+        for finished in run.workers.wait():
+            run._take(finished)
+
+    monkeypatch.setattr(Run, "_run_here", run_here)
+    rng = np.random.default_rng(0)
+    problem = make_problem(rng.normal(size=(100, 3)), np.arange(100) % 2)
+    takes = {"dummy": 0.01, "boosting": seconds, "svm-gaussian": 16.0, "dank": 40.0, "hyper": 20.0}
+    run, clock = fake_run(monkeypatch, takes, 10.0, problem=problem, curves=False)
+    order = [task for task in run.store.records if task.learner != "dummy"]
+    assert order[:4] == [Task("boosting", 0, fold, 1.0, "defaults") for fold in range(4)]
+    assert Task("boosting", 0, 4, 1.0, "defaults") in order and clock.now < 12.6
+
+
+@pytest.mark.parametrize("slowdown", [1.0, 30.0])
+def test_no_processes_are_started_if_the_budget_would_end_before(monkeypatch, slowdown):
+    started = []
+
+    def make_workers(*arguments, **options):
+        started.append(arguments)
+        return Here(arguments[0])
+
+    monkeypatch.setattr(schedule, "make_workers", make_workers)
+    monkeypatch.setattr(schedule, "measure_slowdown", lambda: slowdown)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    learners = ["dummy", "linear", "boosting@defaults"]
+    found = compare(X, np.arange(60) % 2, learners=learners, budget=60, curves=False, n_jobs=2)
+    assert bool(started) == (slowdown == 1.0)
+    assert {row["learner"] for row in found.table} == {"dummy", "linear", "boosting"}
+    assert all(row["part"] == 1.0 for row in found.table)
 
 
 def test_a_slow_start_leaves_half_of_the_budget(monkeypatch):

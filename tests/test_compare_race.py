@@ -27,6 +27,7 @@ from mercerless.comparison.result import _work_folder, compare
 from mercerless.comparison.schedule import Run
 from mercerless.comparison.scoring import (
     _data,
+    class_probabilities,
     contributions,
     keep_groups,
     make_split,
@@ -129,7 +130,9 @@ def test_areas_and_log_losses_are_those_of_scikit_learn(n_classes):
     y = CLASSES if n_classes == 3 else np.where(CLASSES == "c", "c", "a")
     problem = make_problem(X, y)
     model = GaussianNB().fit(X[:, :1], y)
-    scores = score(problem, model, X[:, :1], y, model.predict(X[:, :1]), "accuracy")
+    probability = class_probabilities(problem, model, X[:, :1])
+    predicted = model.predict(X[:, :1])
+    scores = score(problem, model, X[:, :1], y, predicted, probability, "accuracy")
     area = "roc_auc" if n_classes == 2 else "roc_auc_ovr"
     assert scores["roc_auc"] == pytest.approx(get_scorer(area)(model, X[:, :1], y))
     assert scores["log_loss"] == pytest.approx(-get_scorer("neg_log_loss")(model, X[:, :1], y))

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from mercerless.comparison import scoring
+from mercerless.comparison.learners import Terms, select_learners
+from mercerless.comparison.problem import make_problem
 from mercerless.comparison.records import Record, Task
-from mercerless.comparison.result import compare
-from mercerless.comparison.vote import best_three, joint_vote, vote_records
+from mercerless.comparison.result import Comparison, compare
+from mercerless.comparison.scoring import make_split
+from mercerless.comparison.vote import best_three, chosen_records, joint_vote, vote_records
 from mercerless.datasets import load_digit_shapes
 
 pytestmark = pytest.mark.slow
@@ -145,12 +148,7 @@ def test_a_winner_needs_no_vote():
 def test_a_vote_that_a_bad_member_spoils_is_not_recommended():
     y = X[:, 0] + 0.3 * np.sin(X[:, 1])
     result = compare(X, y, learners=["dummy", "linear", "svm-gaussian", "neighbors"], repeats=1)
-    top = result._ranked[0]
-    found = result._compared(result._ranked)
-    vote = result._ranked.index("vote")
-    assert (
-        found.difference[0, vote] > 2 * found.standard_error[0, vote] and result.recommended == top
-    )
+    assert result.recommended == result._ranked[0] != "vote"
 
 
 def test_no_vote_where_there_is_nothing_to_choose_or_a_stack_of_its_own():
@@ -160,3 +158,53 @@ def test_no_vote_where_there_is_nothing_to_choose_or_a_stack_of_its_own():
         shapes.D, shapes.target % 2, learners=["neighbors", "krein-ridge", "svm-clip"], repeats=1
     )
     assert not matrix.members and matrix.recommended == matrix._ranked[0]
+
+
+def made_up(wrong):
+    """A comparison on 80 items of two classes of learners that are wrong on these items, by name."""
+    y = np.arange(80) % 2
+    problem = make_problem(X, y)
+    learners = select_learners(problem, list(wrong))[0]
+    records = []
+    for fold in range(5):
+        test = make_split(problem, 0, fold, 0)[1]
+        for name, items in wrong.items():
+            is_wrong = np.isin(test, items)
+            predicted = np.where(is_wrong, 1 - y[test], y[test])
+            score = {"accuracy": float(np.mean(~is_wrong))}
+            task = Task(name, 0, fold)
+            records.append(Record(task, 64, score, target=y[test], predicted=predicted))
+    return Comparison(Terms(problem, "accuracy"), learners, records)
+
+
+def test_a_learner_far_ahead_is_not_outvoted_by_the_next_two():
+    """As on monks1: 95 % alone, 84 % with two that are wrong together, and too few items for a winner."""
+    together = np.arange(20, 34)
+    wrong = {"table": np.arange(4), "linear": together, "neighbors": together}
+    result = made_up({**wrong, "dummy": np.arange(40)})
+    assert not result.has_winner
+    assert result.recommended == "table" and result.names[1:2] != ["table"]
+    assert "there is no winner" in result.verdict[0]
+    assert not any(sentence.startswith("Recommended is the vote") for sentence in result.verdict)
+
+
+def test_a_learner_that_is_ahead_by_luck_is_outvoted():
+    """Each of three is wrong on other items: whoever is chosen by some splits is not better on the next one."""
+    wrong = {"table": np.arange(8), "linear": np.arange(8, 18), "neighbors": np.arange(18, 28)}
+    result = made_up({**wrong, "dummy": np.arange(40)})
+    assert result.recommended == "vote"
+
+
+def test_what_a_choice_is_worth_is_scored_by_splits_that_had_no_say():
+    records = made_up({"linear": [0], "neighbors": [1], "table": [2]})._single
+    splits = [(0, fold) for fold in range(5)]
+    for fold, split in enumerate(splits):
+        for name, of_name in records.items():
+            lucky = fold if name == "table" else -1
+            of_name[split] = of_name[split]._replace(scores={"accuracy": 0.5})
+            if lucky == 2:
+                of_name[split] = of_name[split]._replace(scores={"accuracy": 1.0})
+    records["linear"][0, 0] = records["linear"][0, 0]._replace(scores={"accuracy": 0.9})
+    chosen = chosen_records(records, splits, "accuracy")
+    # by the others, the table learner is best, but on the split that made it so
+    assert chosen[0, 1].task.learner == "table" and chosen[0, 2].task.learner == "linear"

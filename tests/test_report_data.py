@@ -10,7 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
-from sklearn.metrics import cohen_kappa_score, f1_score, matthews_corrcoef, precision_score
+from sklearn.metrics import (
+    cohen_kappa_score,
+    f1_score,
+    matthews_corrcoef,
+    precision_score,
+    roc_auc_score,
+)
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from mercerless import compare
@@ -200,7 +206,6 @@ def test_the_page_ranks_two_classes_and_finds_the_column_that_matters(page):
 
 def test_fits_for_the_page_are_left_out_if_they_take_too_long(table):
     refits = predictions.Refits(table, seconds=0.0)
-    assert predictions.rank_items(table, refits) is None
     words = predictions.importance_section(table, refits, ["a", "b", "c", "d"])
     assert "is left out" in words and refits.fitted == {}
 
@@ -217,6 +222,41 @@ def test_the_file_holds_every_prediction(page, table):
         record = table.results[table.recommended][split]
         assert row["given"] == table.problem.y[item]
         assert row["predicted"] == classes[int(record.predicted[place])]
+        given = [float(value) for name, value in row.items() if name.startswith("probability of")]
+        ranking = table.results[predictions.ranking_learner(table)][split]
+        np.testing.assert_allclose(given, ranking.probability[place], atol=1e-6)
+
+
+def test_curves_come_from_the_probabilities_that_were_scored(table):
+    """The areas of the splits, computed from the items that the page ranks, are the scores of the table."""
+    ranking = predictions.rank_items(table)
+    fold_of_item = {}
+    for split in table.splits[:5]:
+        fold_of_item.update(dict.fromkeys(table.rows_of_splits[split].tolist(), split))
+    splits = np.array([fold_of_item[item][1] for item in ranking.rows.tolist()])
+    assert len(ranking.rows) == len(set(ranking.rows.tolist())) == 150
+    assert np.array_equal(ranking.is_positive, table.problem.y[ranking.rows] == "sick")
+    for fold in range(5):
+        kept = splits == fold
+        area = roc_auc_score(ranking.is_positive[kept], ranking.score[kept])
+        scored = table.results[ranking.learner][0, fold].scores["roc_auc"]
+        assert area == pytest.approx(scored, abs=1e-6)
+
+
+def test_a_vote_names_whose_probabilities_the_file_has(table):
+    voted = SimpleNamespace(
+        problem=table.problem,
+        recommended="linear",
+        names=["neighbors", "linear"],
+        results=table.results,
+        splits=table.splits,
+        learner=table.learner,
+    )
+    assert predictions._probability_head(voted, "neighbors") == [
+        "probability of sick by Nearest neighbors",
+        "probability of well by Nearest neighbors",
+    ]
+    assert predictions._probability_head(voted, "linear")[0] == "probability of sick"
 
 
 def test_pictures_and_table_agree(page, table):

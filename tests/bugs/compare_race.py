@@ -47,8 +47,8 @@ BUGS = [
     ),
     Bug(
         "run-no-pilot",
-        "if not is_known and self._seconds(steps[0]) > SHARES.dear * self.budget:",
-        "if is_known and self._seconds(steps[0]) > SHARES.dear * self.budget:",
+        "if is_dear and not is_known and not self._is_expected(group):",
+        "if is_dear and is_known and not self._is_expected(group):",
         RUN + "tried_on_a_small_part",
     ),
     Bug(
@@ -134,5 +134,35 @@ BUGS = [
         'return others[takes.removeprefix("matrix ")]',
         "return problem.X_test",
         SEVERAL + "take_the_matrix",
+    ),
+    Bug(
+        "run-vote-until-beyond-doubt",
+        "return bool(compared.difference[0, 1] > compared.standard_error[0, 1])",
+        "return bool(compared.difference[0, 1] > 2.0 * compared.standard_error[0, 1])",
+        VOTING + "far_ahead",
+    ),
+    Bug(
+        "run-choice-by-all-splits",
+        "first = best_three(records, other_splits(split, splits), metric)[0]",
+        "first = best_three(records, splits, metric)[0]",
+        VOTING + "had_no_say",
+    ),
+    Bug(
+        "run-probabilities-in-another-order",
+        "probability[:, np.searchsorted(classes, estimator.classes_)] = given",
+        "probability[:, : given.shape[1]] = given",
+        "test_compare_probabilities.py -k not_trained",
+    ),
+    Bug(
+        "run-curves-of-the-other-class",
+        "score = kept[:, positive]",
+        "score = kept[:, 1 - positive]",
+        "test_report_data.py -k that_were_scored",
+    ),
+    Bug(
+        "run-probabilities-not-in-files",
+        'plain["probability"] = probability if probability.size else np.empty((0, 0))',
+        'plain["probability"] = np.empty((0, 0))',
+        "test_compare_probabilities.py -k files_of_a_run",
     ),
 ]

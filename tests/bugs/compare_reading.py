@@ -324,8 +324,8 @@ BUGS = [
     ),
     Bug(
         "page-file-of-other-items",
-        "zip(comparison.rows_of_splits[repeat, fold].tolist(), record.predicted)",
-        "enumerate(record.predicted)",
+        "items = comparison.rows_of_splits[repeat, fold].tolist()",
+        "items = list(range(len(record.predicted)))",
         f"{DATA} -k holds_every",
     ),
     # commands

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler
 
+from mercerless.comparison.costs import measure_slowdown
 from mercerless.comparison.drawing import svg
 from mercerless.comparison.page import Html, facts, fill, fill_each, join, paragraphs
 from mercerless.comparison.problem import Problem, take
@@ -43,6 +44,7 @@ class ItemLimits:
     """How many items are shown, and when something about them is worth a word."""
 
     points: int = 320  # items on the map and in the search for odd pairs
+    map_seconds: float = 0.6  # that a map of so many items by neighborhoods takes on an idle core
     listed: int = 8  # odd items
     classes: int = 12  # in legends and confusion matrices
     colors: int = 5
@@ -322,14 +324,20 @@ def learned_distances(problem: Problem, rows: NDArray) -> NDArray | None:
 # ----------------------------------------------------------------------------------------------------- the map
 
 
-def map_section(comparison: "Comparison", held: Predicted, marked: Sequence[int]) -> Html:
-    """The section with the map of the items."""
+def map_section(
+    comparison: "Comparison", held: Predicted, marked: Sequence[int], seconds: float = np.inf
+) -> Html:
+    """The section with the map of the items; by neighborhoods if these take at most so many seconds."""
     problem = comparison.problem
     rows = some_items(len(problem.y), marked)
-    drawn = draw_map(distances_of(problem.X, problem.kind, rows, problem.preprocessor))
+    n_maps = 2 if problem.kind == "table" else 1
+    map_seconds = LIMITS.map_seconds * (len(rows) / LIMITS.points) ** 2 * measure_slowdown()
+    has_time = n_maps * map_seconds <= seconds
+    distances = distances_of(problem.X, problem.kind, rows, problem.preprocessor)
+    drawn = draw_map(distances, by_neighborhoods=has_time)
     is_learned = False
     if problem.kind == "table" and (D := learned_distances(problem, rows)) is not None:
-        by_scales = draw_map(D)
+        by_scales = draw_map(D, by_neighborhoods=has_time)
         is_learned = by_scales.kept > drawn.kept - LIMITS.less_kept
         drawn = by_scales if is_learned else drawn
     guess = None

@@ -224,6 +224,7 @@ class Learner:
     # that one fit on a thousand items takes, with its defaults if it has a search; roughly, until one is measured
     seconds: float = 1.0
     encodes: bool = False  # it takes the words, dates and gaps of a table itself
+    is_expected: bool = False  # everybody asks for it: it is scored on all items if time allows
 
     def has_defaults(self, terms: Terms) -> bool:
         """Whether there is a search, and so a form without it."""
@@ -676,6 +677,7 @@ LEARNERS: tuple[Learner, ...] = (
         complexity=2,
         growth=0.3,
         seconds=0.3,
+        is_expected=True,
     ),
     Learner(
         "svm-gaussian",

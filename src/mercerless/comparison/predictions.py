@@ -43,8 +43,10 @@ class PredictionLimits:
     """How long the page may fit again, and how much it shows."""
 
     seconds: float = 15.0  # of fits if there is no budget
-    budget_share: float = 0.08  # of the budget for fits, beside what is left of it
-    fewest_seconds: float = 2.0
+    page_share: float = 0.05  # of the budget that the page may take beyond it
+    page_seconds: float = 2.0  # the same, at least
+    fits_share: float = 0.5  # of the time for the page, at most, goes into fits
+    map_share: float = 0.6  # of what is then left of it, at most, goes into the map
     most_seconds: float = 30.0
     dots: int = 600  # of a scatter plot
     curve_points: int = 300
@@ -59,6 +61,14 @@ LIMITS = PredictionLimits()
 
 
 # ---------------------------------------------------------------------------------------------- fitting again
+
+
+def seconds_for_page(comparison: "Comparison") -> float:
+    """Seconds that the page may take: what is left of the budget, and a little more."""
+    if comparison.budget is None:
+        return float("inf")
+    unused = max(0.0, comparison.budget - comparison.elapsed)
+    return unused + max(LIMITS.page_share * comparison.budget, LIMITS.page_seconds)
 
 
 class Refit(NamedTuple):
@@ -79,12 +89,11 @@ class Refits:
 
     @classmethod
     def within_budget(cls, comparison: "Comparison") -> "Refits":
-        """As long as a small share of the budget, and what is left of it, allow."""
+        """As long as the time for the page allows."""
         if comparison.budget is None:
             return cls(comparison, LIMITS.seconds)
-        unused = max(0.0, comparison.budget - comparison.elapsed)
-        allowed = unused + LIMITS.budget_share * comparison.budget
-        return cls(comparison, min(max(allowed, LIMITS.fewest_seconds), LIMITS.most_seconds))
+        allowed = LIMITS.fits_share * seconds_for_page(comparison)
+        return cls(comparison, min(allowed, LIMITS.most_seconds))
 
     def cost(self, name: str) -> float:
         """Seconds that one fit of a learner takes."""
@@ -259,32 +268,34 @@ class Ranking(NamedTuple):
     is_probability: bool
 
 
-def rank_items(comparison: "Comparison", refits: Refits) -> Ranking | None:
-    """Scores of the best learner that ranks two classes, for the rarer of them; None if there is no time for it."""
+def ranking_learner(comparison: "Comparison") -> str | None:
+    """The best learner whose probabilities, or scores of two classes, were kept; None if there is none."""
+    names = [name for name in comparison.names if name != "dummy"]
+    for name in names:
+        records = comparison.results[name]
+        if all(len(records[split].probability) for split in comparison.splits):
+            return name
+    return None
+
+
+def rank_items(comparison: "Comparison") -> Ranking | None:
+    """Scores of the best learner that ranks two classes, for the rarer of them; None if there is none."""
     problem = comparison.problem
     classes, counts = np.unique(problem.y, return_counts=True)
-    ranking = [row["learner"] for row in comparison.table if "roc_auc" in row]
-    splits = first_splits(comparison)
-    possible = [name for name in ranking if len(splits) * refits.cost(name) <= refits.seconds]
-    if len(classes) != 2 or not possible:
+    learner = ranking_learner(comparison)
+    if len(classes) != 2 or learner is None:
         return None
-    rows = []
-    scores = []
     positive = int(counts.argmin())
-    for split in splits:
-        refit = refits.fit(possible[0], split)
-        if refit is None:
-            return None
-        is_probability = hasattr(refit.estimator, "predict_proba")
-        if is_probability:
-            score = refit.estimator.predict_proba(refit.X_test)[:, positive]
-        else:
-            score = (2 * positive - 1) * refit.estimator.decision_function(refit.X_test)
-        rows.append(refit.rows)
-        scores.append(score)
-    items = np.concatenate(rows)
+    splits = first_splits(comparison)
+    items = np.concatenate([comparison.rows_of_splits[split] for split in splits])
+    kept = np.concatenate([comparison.results[learner][split].probability for split in splits])
+    is_probability = kept.shape[1] == len(classes)
+    if is_probability:
+        score = kept[:, positive]
+    else:
+        score = (2 * positive - 1) * kept[:, 0]
     is_positive = problem.y[items] == classes[positive]
-    return Ranking(possible[0], items, is_positive, np.concatenate(scores), is_probability)
+    return Ranking(learner, items, is_positive, score, is_probability)
 
 
 def ranking_section(comparison: "Comparison", ranking: Ranking | None) -> Html:
@@ -300,8 +311,8 @@ def ranking_section(comparison: "Comparison", ranking: Ranking | None) -> Html:
     words = f"By the {what} that {title} gives to items it had not seen, for {positive}, the rarer class."
     if ranking.learner != comparison.recommended:
         words += (
-            f" It is the best learner that ranks and could be fitted again in time; "
-            f"{comparison.table[0]['title']} is the recommended one."
+            f" It is the best learner that gives them; {comparison.table[0]['title']}, the "
+            "recommended one, predicts classes only."
         )
     false_rate, true_rate, _ = roc_curve(ranking.is_positive, ranking.score)
     precision, recall, _ = precision_recall_curve(ranking.is_positive, ranking.score)
@@ -574,36 +585,51 @@ def metrics_section(comparison: "Comparison") -> Html:
 # --------------------------------------------------------------------------------------------------- the file
 
 
-def predictions_csv(comparison: "Comparison", ranking: Ranking | None) -> tuple[str, int]:
-    """Out-of-fold predictions of the recommended learner as CSV, and how many rows they are."""
+def predictions_csv(comparison: "Comparison") -> tuple[str, int]:
+    """Out-of-fold predictions of the recommended learner as CSV, and how many rows they are.
+
+    Probabilities are those of the best learner that gives them; if it is not the recommended one, the head of their
+    columns names it.
+    """
     problem = comparison.problem
     names = item_names(problem)
     classes = np.unique(problem.y)
-    scores: dict[int, float] = {}
-    head = ["item", "repeat", "fold", "given", "predicted"]
-    if ranking is not None:
-        scores = dict(zip(ranking.rows.tolist(), ranking.score.tolist()))
-        positive = classes[np.unique(problem.y, return_counts=True)[1].argmin()]
-        head.append(f"score for {positive} by {ranking.learner}")
+    ranking = ranking_learner(comparison) if problem.is_classification else None
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
+    head = ["item", "repeat", "fold", "given", "predicted"]
+    writer.writerow(head + _probability_head(comparison, ranking))
     count = 0
     for repeat, fold in comparison.splits:
         record = comparison.results[comparison.recommended][repeat, fold]
-        for item, guess in zip(comparison.rows_of_splits[repeat, fold].tolist(), record.predicted):
+        items = comparison.rows_of_splits[repeat, fold].tolist()
+        probability = np.empty((len(items), 0))
+        if ranking is not None:
+            probability = comparison.results[ranking][repeat, fold].probability
+        for place, item in enumerate(items):
+            guess = record.predicted[place]
             predicted = classes[int(guess)] if problem.is_classification else f"{guess:.6g}"
             row = [names[item], repeat + 1, fold + 1, problem.y[item], predicted]
-            if ranking is not None:
-                row.append(f"{scores[item]:.6g}" if item in scores else "")
-            writer.writerow(row)
+            writer.writerow(row + [f"{value:.6g}" for value in probability[place]])
             count += 1
     return text.getvalue(), count
 
 
-def download_section(comparison: "Comparison", ranking: Ranking | None) -> Html:
+def _probability_head(comparison: "Comparison", ranking: str | None) -> list[str]:
+    """The heads of the columns of probabilities, or of scores of two classes."""
+    if ranking is None:
+        return []
+    classes = np.unique(comparison.problem.y)
+    by = "" if ranking == comparison.recommended else f" by {comparison.learner(ranking).title}"
+    first = comparison.results[ranking][comparison.splits[0]]
+    if first.probability.shape[1] == len(classes):
+        return [f"probability of {label}{by}" for label in classes]
+    return [f"score for {classes[1]}{by}"]
+
+
+def download_section(comparison: "Comparison") -> Html:
     """The out-of-fold predictions inside the page, compressed if they are many."""
-    text, count = predictions_csv(comparison, ranking)
+    text, count = predictions_csv(comparison)
     content = text.encode()
     file = "predictions.csv"
     kind = "text/csv"

@@ -46,6 +46,8 @@ class Record(NamedTuple):
     """One fit: what it was, what it scored and what it cost; `error` says why there is no score.
 
     `target` and `predicted` hold classes by number, or numbers; both are empty where a score has no use for them.
+    `probability` has a column for every class, or, if the learner gives none but ranks two classes, one column of
+    scores that are larger for the second class; it is empty for numbers and learners that do not rank.
     """
 
     task: Task
@@ -57,6 +59,7 @@ class Record(NamedTuple):
     converged: bool = True
     target: NDArray = np.empty(0)
     predicted: NDArray = np.empty(0)
+    probability: NDArray = np.empty((0, 0))
     error: str | None = None
 
     @property
@@ -86,6 +89,8 @@ class Record(NamedTuple):
             raise KeyError("not a record")
         for name in ("target", "predicted"):
             plain[name] = np.array(plain[name])
+        probability = np.array(plain["probability"], dtype=np.float64)
+        plain["probability"] = probability if probability.size else np.empty((0, 0))
         return cls(task, **plain)
 
 

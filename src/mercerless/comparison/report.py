@@ -36,6 +36,7 @@ from mercerless.comparison.items import (
 )
 from mercerless.comparison.page import Html, facts, fill, fill_each, join, paragraphs, whole_page
 from mercerless.comparison.portrait import column_names, data_section
+from mercerless.comparison.predictions import LIMITS as PREDICTION_LIMITS
 from mercerless.comparison.predictions import (
     Refits,
     confusion_section,
@@ -45,6 +46,7 @@ from mercerless.comparison.predictions import (
     numbers_section,
     rank_items,
     ranking_section,
+    seconds_for_page,
     whose_predictions,
 )
 from mercerless.comparison.scoring import N_FOLDS, SIZES, is_mean_of_items
@@ -80,11 +82,13 @@ def render(comparison: "Comparison", command: str | None = None) -> str:
     importance = Html()
     if not problem.is_matrix:
         importance = importance_section(comparison, refits, column_names(problem))
-    ranking = rank_items(comparison, refits) if problem.is_classification else None
+    ranking = rank_items(comparison) if problem.is_classification else None
+    left = seconds_for_page(comparison) - (time.perf_counter() - started)
+    map_seconds = PREDICTION_LIMITS.map_share * left
     sections = [
         _use(comparison, command),
         data_section(comparison),
-        map_section(comparison, held, odd.items),
+        map_section(comparison, held, odd.items, map_seconds),
         _plot(comparison),
         _table(comparison),
         metrics_section(comparison),
@@ -93,7 +97,7 @@ def render(comparison: "Comparison", command: str | None = None) -> str:
         importance,
         odd_section(problem, odd),
         _curves(comparison),
-        download_section(comparison, ranking) if held.is_kept else Html(),
+        download_section(comparison) if held.is_kept else Html(),
         _left_out(comparison),
         _repeat(comparison, command or comparison.python_command),
         card_section(comparison),

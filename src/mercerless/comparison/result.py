@@ -39,6 +39,7 @@ from mercerless.comparison.vote import (
     VOTE,
     Records,
     best_three,
+    chosen_records,
     vote_learner,
     vote_record,
     vote_records,
@@ -479,7 +480,7 @@ class Comparison:
         return [first, *(name for name in self._ranked if name != first)]
 
     def _choose(self) -> str:
-        """The winner; without one the vote, where there is one and it is not behind by two standard errors.
+        """The winner; without one the vote, unless choosing a single learner does better.
 
         A learner that is not sound on these data is recommended only where it is better than all that are.
         """
@@ -495,10 +496,20 @@ class Comparison:
                 return ranked[sound[0]]
             return ranked[top]
         compared = self._compared(ranked)
-        vote = ranked.index(VOTE)
-        wins = all(compared.better(top, i) for i in range(len(ranked)) if i not in (top, vote))
-        behind = compared.difference[top, vote] > 2.0 * compared.standard_error[top, vote]
-        return ranked[top] if wins or behind else VOTE
+        wins = all(
+            compared.better(top, i) for i in range(len(ranked)) if i != top and ranked[i] != VOTE
+        )
+        return ranked[top] if wins or self._is_choice_better_than_vote() else VOTE
+
+    def _is_choice_better_than_vote(self) -> bool:
+        """Whether choosing a single learner does better than the vote, by more than a standard error.
+
+        Learners and members are both chosen by other splits than the one that scores them. One learner may be
+        far better than the next two, whose votes then spoil it, even if too few items show it beyond doubt.
+        """
+        choice = chosen_records(self._single, self.splits, self.metric)
+        compared = self._compare_records([choice, self.results[VOTE]])
+        return bool(compared.difference[0, 1] > compared.standard_error[0, 1])
 
     def _scores(self, name: str, metric: str | None = None) -> list[float]:
         records = self.results[name]
@@ -510,15 +521,21 @@ class Comparison:
         return self._compared(self.names)
 
     def _compared(self, names: list[str]) -> Differences:
-        if not is_mean_of_items(self.metric):
-            return compare_scores(np.column_stack([self._scores(name) for name in names]), N_FOLDS)
-        return compare_splits([self._split(names, *split) for split in self.splits], N_FOLDS)
+        return self._compare_records([self.results[name] for name in names])
 
-    def _split(self, names: list[str], repeat: int, fold: int) -> ScoredSplit:
+    def _compare_records(self, records: list[dict[tuple[int, int], Record]]) -> Differences:
+        """All pairwise differences of learners, or ways to choose them, each with a record for every split."""
+        if is_mean_of_items(self.metric):
+            splits = [self._split(split, [of[split] for of in records]) for split in self.splits]
+            return compare_splits(splits, N_FOLDS)
+        scores = [[of[split].scores[self.metric] for of in records] for split in self.splits]
+        return compare_scores(np.array(scores), N_FOLDS)
+
+    def _split(self, split: tuple[int, int], records: list[Record]) -> ScoredSplit:
         """What the learners did on one split."""
-        test = self.rows_of_splits[repeat, fold]
+        test = self.rows_of_splits[split]
+        repeat = split[0]
         problem = self.problem
-        records = [self.results[name][repeat, fold] for name in names]
         added = np.column_stack(
             [contributions(self.metric, record.target, record.predicted) for record in records]
         )

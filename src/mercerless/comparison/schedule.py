@@ -22,7 +22,7 @@ from mercerless.comparison.options import Options
 from mercerless.comparison.records import Level, Record, Store, Task
 from mercerless.comparison.scoring import N_FOLDS, possible_parts, run_task
 from mercerless.comparison.words import duration
-from mercerless.comparison.workers import Finished, Job, make_workers
+from mercerless.comparison.workers import Finished, Job, NoWorkers, make_workers
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,15 @@ class Shares:
         0.05  # of the budget: a learner that takes more for a split is tried on a small part first
     )
     here: float = 0.15  # of what is left: what takes less may run here while the processes start
+    alone: float = 0.5  # the same if no processes are started
+    start_workers: float = 0.4  # of the budget: processes that take longer to start are not started
+    worker_seconds: float = 2.0  # that a process takes to import everything on an idle core
+    expected: float = (
+        0.8  # of what is left, at most, goes first into learners that everybody expects
+    )
+    expected_seconds: float = (
+        5.0  # beyond the deadline that these learners may take on a busy machine
+    )
     first_limit: float = (
         0.3  # of the budget, and at most ten seconds: a step may always take as long
     )
@@ -112,8 +121,8 @@ class Run:
         self.n_workers = 1
         self.is_judged = not self.terms.is_indefinite
         self.running: dict[Step, float] = {}  # with their time limits
-        slowdown = measure_slowdown() if self.options.is_timed else 1.0
-        self.costs = Costs(self.terms, slowdown)
+        self.slowdown = measure_slowdown() if self.options.is_timed else 1.0
+        self.costs = Costs(self.terms, self.slowdown)
         for record in self.store.records.values():
             self.costs.note(self.by_name.get(record.task.learner), record)
         self.budget = self.options.seconds or np.inf
@@ -121,7 +130,7 @@ class Run:
         latest_start = time.perf_counter() - SHARES.start * self.budget
         self.started = max(self.options.started, latest_start)
         # the page must be written within the budget too
-        report_seconds = min(SHARES.report * self.budget, SHARES.report_seconds * slowdown)
+        report_seconds = min(SHARES.report * self.budget, SHARES.report_seconds * self.slowdown)
         self.deadline = self.budget - report_seconds
 
     # ------------------------------------------------------------------------------------------------ the clock
@@ -139,17 +148,27 @@ class Run:
     def go(self) -> Self:
         """Run until everything is done, the budget is spent, or the user interrupts."""
         is_timed = self.options.is_timed
-        workers = self.workers or make_workers(
-            self.terms, self.options.n_jobs, can_stop=is_timed, processes=self.options.processes
-        )
+        workers = self.workers or self._make_workers()
         self.n_workers = workers.n_jobs
         try:
             self._loop(workers, self._timed_steps() if is_timed else self._all_steps())
+            if is_timed:
+                self._finish_expected()
         except KeyboardInterrupt:
             self.interrupted = True
         finally:
             workers.close()
         return self
+
+    def _make_workers(self):
+        """Return workers, or none if the machine is so busy that the budget would end before they have started."""
+        options = self.options
+        start_seconds = SHARES.worker_seconds * self.slowdown
+        if start_seconds > SHARES.start_workers * self.budget and not options.processes:
+            return NoWorkers()
+        return make_workers(
+            self.terms, options.n_jobs, can_stop=options.is_timed, processes=options.processes
+        )
 
     def _loop(self, workers, steps: Iterator[Step | None]) -> None:
         """Give steps to the workers for as long as there are any and there is time; None waits for a result."""
@@ -165,14 +184,31 @@ class Run:
                 self.running[step] = self._limit(step)
                 workers.start(self._job(step), self.running[step])
             if not workers.ready:
-                step = self._step_for_here()
+                step = self._step_for_here(SHARES.alone if workers.are_none else SHARES.here)
                 if step is not None:
                     self._run_here(step)
                     continue
+                if workers.are_none:
+                    break
             for finished in workers.wait(self.remaining):
                 self._take(finished)
         for finished in workers.stop():
             self._take(finished)
+
+    def _finish_expected(self) -> None:
+        """Score what everybody expects, if it lacks splits, within a few seconds after the deadline."""
+        if self.terms.is_large:
+            return
+        for group in [group for group in self.groups if self._is_expected(group)]:
+            levels = self._first_levels(group)
+            if (
+                not levels
+                or self._need(group, levels[-1]) > self.remaining + SHARES.expected_seconds
+            ):
+                continue
+            for step in self._splits(group, levels[-1]):
+                if not self._is_done(step):
+                    self._run_here(step)
 
     def _run_here(self, step: Step) -> None:
         """Run a cheap step in this process."""
@@ -390,12 +426,19 @@ class Run:
         ]
         if cheap:
             return min(cheap, key=seconds.__getitem__)
+        expected = [step for step in fitting if self._is_expected(step.group)]
+        if expected:
+            return min(expected, key=seconds.__getitem__)
 
         def place(step: Step) -> tuple[bool, int, float]:
             is_dear = seconds[step] > SHARES.dear * self.budget
             return is_dear, step.fold % (N_FOLDS + 1), seconds[step]  # the test set comes last
 
         return min(fitting, key=place, default=None)
+
+    def _is_expected(self, group: str) -> bool:
+        """Whether everybody expects to see the learners of a group."""
+        return all(learner.is_expected for learner in self.groups[group])
 
     def _cheap_share(self, step: Step) -> float:
         """The share of the time left below which a step is cheap."""
@@ -458,6 +501,12 @@ class Run:
             for group in possible
             if group not in plan or not self._is_begun(group, plan[group])
         ]
+        for group in growing:
+            whole = possible[group][-1]
+            seconds = max(0.0, self.remaining) * self.n_workers + SHARES.expected_seconds
+            affordable = SHARES.expected * seconds
+            if self._is_expected(group) and self._need(group, whole) < affordable:
+                plan[group] = whole
         left = self._seconds_for_defaults() - sum(self._need(*item) for item in plan.items())
         while True:
             options = {}
@@ -517,7 +566,8 @@ class Run:
             if any(step.group == group for step in self.running):
                 return None
             is_known = all(self.costs.is_measured(learner) for learner in self.groups[group])
-            if not is_known and self._seconds(steps[0]) > SHARES.dear * self.budget:
+            is_dear = self._seconds(steps[0]) > SHARES.dear * self.budget
+            if is_dear and not is_known and not self._is_expected(group):
                 pilot = Step(group, 0, 0, level._replace(part=self._parts(group)[0]))
                 return steps[0] if self._is_done(pilot) else pilot
             return steps[0]
@@ -525,8 +575,10 @@ class Run:
             (step for step in steps if not self._is_done(step) and step not in self.running), None
         )
 
-    def _step_for_here(self) -> Step | None:
-        """What can be scored here while processes are starting, which takes long on a busy machine: cheap defaults."""
+    def _step_for_here(self, share: float) -> Step | None:
+        """What can be scored here while processes are starting, which takes long on a busy machine: defaults that take
+        less than this share of the time left.
+        """
         if not self.options.is_timed:
             return None
         step = self._next_default()
@@ -534,7 +586,7 @@ class Run:
             return None
         learners = self.groups[step.group]
         is_yours = any(learner.family == "yours" for learner in learners)
-        is_cheap = self._seconds(step) < SHARES.here * self.remaining
+        is_cheap = self._seconds(step) < share * self.remaining
         return step if is_cheap and not is_yours else None
 
     def _seconds(self, step: Step) -> float:

@@ -44,6 +44,10 @@ class Sizes:
     smallest_pilot: int = 500
     #: Test items of a split, at most: more would not narrow an interval by anything that matters.
     most_tested: int = 5000
+    #: Probabilities that are kept of a split, at most: those of 40 classes for as many items.
+    most_probabilities: int = 200_000
+    #: Digits after the point of a probability that is kept.
+    probability_digits: int = 6
 
 
 SIZES = Sizes()
@@ -147,7 +151,12 @@ def run_task(terms: Terms, learner: Learner, task: Task) -> Record:
             fitted = time.perf_counter()
             predicted = estimator.predict(X_test)
             done = time.perf_counter()
-            scores = score(problem, estimator, X_test, y_test, predicted, terms.scoring)
+            probability = np.empty((0, 0))
+            if problem.is_classification:
+                probability = class_probabilities(problem, estimator, X_test)
+            scores = score(
+                problem, estimator, X_test, y_test, predicted, probability, terms.scoring
+            )
         except Exception as error:  # whatever one learner does must not lose the others
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             return Record(task, len(train), {}, error=": ".join([type(error).__name__, *lines[:1]]))
@@ -161,6 +170,7 @@ def run_task(terms: Terms, learner: Learner, task: Task) -> Record:
         converged=not any(issubclass(warning.category, ConvergenceWarning) for warning in caught),
         target=_by_number(problem, y_test),
         predicted=_by_number(problem, predicted),
+        probability=_to_keep(probability),
     )
 
 
@@ -193,11 +203,37 @@ def _by_number(problem: Problem, values: NDArray) -> NDArray:
     return np.asarray(values, dtype=np.float64)
 
 
-def score(problem, estimator, X_test, y_test, predicted, metric: str) -> dict[str, float]:
+def class_probabilities(problem: Problem, estimator: BaseEstimator, X_test: Any) -> NDArray:
+    """Return the probabilities of all classes of a problem, as `Record` has them."""
+    classes = np.unique(problem.y)
+    if hasattr(estimator, "predict_proba"):
+        given = np.asarray(estimator.predict_proba(X_test), dtype=np.float64)
+        given = given / given.sum(axis=1, keepdims=True)
+        probability = np.zeros((len(given), len(classes)))
+        probability[:, np.searchsorted(classes, estimator.classes_)] = given
+        return probability
+    if len(classes) == 2 and hasattr(estimator, "decision_function"):
+        decision = np.asarray(estimator.decision_function(X_test), dtype=np.float64)
+        return decision.reshape(-1, 1)
+    return np.empty((0, 0))
+
+
+def _to_keep(probability: NDArray) -> NDArray:
+    """Probabilities without the digits that nobody needs; none if they are too many."""
+    if probability.size > SIZES.most_probabilities:
+        return np.empty((0, 0))
+    if probability.shape[1] > 1:
+        return np.round(probability, SIZES.probability_digits)
+    return probability
+
+
+def score(
+    problem, estimator, X_test, y_test, predicted, probability, metric: str
+) -> dict[str, float]:
     """Return all scores, among them the one that counts."""
     scores = point_scores(problem.is_classification, y_test, predicted)
-    if problem.is_classification:
-        scores |= _ranking_scores(estimator, X_test, y_test)
+    if probability.size:
+        scores |= _ranking_scores(np.unique(problem.y), y_test, probability)
     if metric not in scores:
         scores[metric] = float(get_scorer(metric)(estimator, X_test, y_test))
     return scores
@@ -274,22 +310,12 @@ def contributions(metric: str, y_test: NDArray, predicted: NDArray) -> NDArray:
     return correct * len(y_test) / (len(classes) * counts[which])
 
 
-def _ranking_scores(estimator, X_test, y_test) -> dict[str, float]:
-    """Return the area under the curve and the log-loss where the learner gives what they need."""
-    classes = estimator.classes_
+def _ranking_scores(classes: NDArray, y_test: NDArray, probability: NDArray) -> dict[str, float]:
+    """Return the area under the curve and, of probabilities, the log-loss; nothing if a class is not tested."""
     if len(np.unique(y_test)) < len(classes):
         return {}
-    if hasattr(estimator, "predict_proba"):
-        probabilities = estimator.predict_proba(X_test)
-        ranks = (
-            probabilities[:, 1]
-            if len(classes) == 2
-            else probabilities / probabilities.sum(axis=1, keepdims=True)
-        )
-        return {
-            "roc_auc": roc_auc_score(y_test, ranks, multi_class="ovr"),
-            "log_loss": log_loss(y_test, probabilities, labels=classes),
-        }
-    if len(classes) == 2 and hasattr(estimator, "decision_function"):
-        return {"roc_auc": roc_auc_score(y_test, estimator.decision_function(X_test))}
-    return {}
+    ranks = probability[:, -1] if len(classes) == 2 else probability
+    scores = {"roc_auc": float(roc_auc_score(y_test, ranks, multi_class="ovr"))}
+    if probability.shape[1] == len(classes):
+        scores["log_loss"] = float(log_loss(y_test, probability, labels=classes))
+    return scores

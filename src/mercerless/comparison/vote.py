@@ -21,10 +21,11 @@ VOTE = "vote"
 #: Of the three members, the best first: two that agree outvote the first; where all three differ, the first decides.
 WEIGHTS = (3, 2, 2)
 
-Records = dict[str, dict[tuple[int, int], Record]]
+Split = tuple[int, int]  # repeat and fold
+Records = dict[str, dict[Split, Record]]
 
 
-def best_three(records: Records, splits: Sequence[tuple[int, int]], metric: str) -> list[str]:
+def best_three(records: Records, splits: Sequence[Split], metric: str) -> list[str]:
     """Return the three learners with the best mean score over `splits`, the best first, without the constant guess."""
     means = {
         name: np.mean([of_name[split].scores[metric] for split in splits])
@@ -34,15 +35,31 @@ def best_three(records: Records, splits: Sequence[tuple[int, int]], metric: str)
     return sorted(means, key=lambda name: -means[name])[: len(WEIGHTS)]
 
 
-def vote_records(
-    problem: Problem, records: Records, splits: list[tuple[int, int]], metric: str
-) -> Records:
+def other_splits(split: Split, splits: Sequence[Split]) -> list[Split]:
+    """Return the splits of the same repeat that test other items."""
+    return [other for other in splits if other[0] == split[0] and other != split]
+
+
+def chosen_records(records: Records, splits: Sequence[Split], metric: str) -> dict[Split, Record]:
+    """Return for every split the record of the single learner that is best on the other splits of its repeat.
+
+    Their mean is what choosing the best learner is worth: unlike the score of the learner that came first, it does not
+    gain by the choice, so it can be compared with that of the vote.
+    """
+    chosen = {}
+    for split in splits:
+        first = best_three(records, other_splits(split, splits), metric)[0]
+        chosen[split] = records[first][split]
+    return chosen
+
+
+def vote_records(problem: Problem, records: Records, splits: list[Split], metric: str) -> Records:
     """Return the records of the vote, one per split; none for matrices, or where there is too little to choose by."""
     if problem.is_matrix or len(records.keys() - {"dummy"}) < len(WEIGHTS) or not splits:
         return {}
     votes = {}
     for split in splits:
-        others = [other for other in splits if other[0] == split[0] and other != split]
+        others = other_splits(split, splits)
         if not others:
             return {}
         members = [records[name][split] for name in best_three(records, others, metric)]

@@ -63,6 +63,7 @@ class Here:
 
     n_jobs = 1
     ready = True
+    are_none = False
 
     def __init__(self, shared: Any):
         self.shared = shared
@@ -82,6 +83,22 @@ class Here:
         finished = self.finished
         self.finished = []
         return finished
+
+    def stop(self) -> list[Finished]:
+        """Nothing is running."""
+        return []
+
+    def close(self) -> None:
+        """Nothing is running."""
+
+
+class NoWorkers:
+    """No place to run anything but the process that asks: others could not start in time."""
+
+    n_jobs = 1
+    ready = False
+    free = 0
+    are_none = True
 
     def stop(self) -> list[Finished]:
         """Nothing is running."""
@@ -158,6 +175,8 @@ class _Slot:
 
 class Processes:
     """Processes with one thread and one job each, so that a job can be ended without touching the others."""
+
+    are_none = False
 
     def __init__(self, shared: Any, n_jobs: int, processes: list[StartedProcess] | None = None):
         self.n_jobs = n_jobs
@@ -288,6 +307,7 @@ class Backend:
     """The joblib backend that the user has set, such as Dask: jobs go in waves, limits are kept by not waiting."""
 
     ready = True
+    are_none = False
 
     def __init__(self, shared: Any, n_jobs: int | None):
         self.shared = shared

@@ -34,15 +34,15 @@ class Map(NamedTuple):
         return self.preserved[self.method]
 
 
-def draw_map(D: NDArray) -> Map:
+def draw_map(D: NDArray, by_neighborhoods: bool = True) -> Map:
     """Place items in a plane by their distances: by the two largest directions, or by neighborhoods (t-SNE).
 
     Returns the one that keeps more of the items' ten nearest neighbors; if equal the first, whose distances have a
-    meaning.
+    meaning. Without ``by_neighborhoods``, which take most of the time, it is always the first.
     """
     plain = principal_plane(D)
     maps = {"principal directions": plain}
-    if len(D) >= _FEWEST:
+    if by_neighborhoods and len(D) >= _FEWEST:
         start = 1e-4 * plain / (plain.std(axis=0).max() or 1.0)
         start = start + 1e-6 * np.random.RandomState(0).normal(size=start.shape)
         perplexity = min(30.0, (len(D) - 1) / 3.0)
