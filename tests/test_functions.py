@@ -756,6 +756,51 @@ def test_strings_are_compared_by_name(name):
     assert_array_equal(make_problem(X, y, similarity=name).X, K)
 
 
+@pytest.mark.parametrize("name", ["levenshtein", "jaro", "jaro_winkler"])
+def test_short_and_long_strings_have_the_same_values(name, monkeypatch):
+    pytest.importorskip("rapidfuzz")
+    X, Y = words(70)[0], words(30, seed=1)[0]
+    kernel = Strings(name)
+    in_one_call = kernel(X), kernel(X, Y)
+    whole = Strings._whole
+    monkeypatch.setattr(Strings, "_whole", lambda self, A, B: whole(self, A, B, n_pairs=500))
+    in_blocks = kernel(X), kernel(X, Y)
+    monkeypatch.setattr(items, "_are_short", lambda strings: False)
+    one_by_one = kernel(X), kernel(X, Y)
+    for k in range(2):
+        assert_array_equal(in_blocks[k], in_one_call[k])
+        assert_array_equal(one_by_one[k], in_one_call[k])
+    assert_array_equal(in_one_call[0], in_one_call[0].T)
+
+
+def test_values_of_long_strings_are_kept_and_those_of_short_ones_compared_again(monkeypatch):
+    pytest.importorskip("rapidfuzz")
+    compared = []
+    original = Strings.function
+
+    def counted(self, A, B):
+        compared.append(len(A) * len(B))
+        return original(self, A, B)
+
+    monkeypatch.setattr(Strings, "function", counted)
+    short = words(40)[0]
+    n_first, n_again = [], []
+    for X in (short, [20 * word for word in short]):
+        compared.clear()
+        Strings()(X)
+        n_first.append(sum(compared))
+        compared.clear()
+        Strings()(X)
+        n_again.append(sum(compared))
+    assert n_again[0] == n_first[0] == 1600
+    assert n_again[1] < 10 < n_first[1]  # a few values are compared again to see a change
+
+
+def test_one_long_string_in_twenty_changes_nothing():
+    assert items._are_short(np.array([*["a" * 64] * 19, "a" * 1000]))
+    assert not items._are_short(np.array([*["a" * 64] * 18, "a" * 65, "a" * 65]))
+
+
 def test_what_is_no_string_is_refused_with_its_number():
     pytest.importorskip("rapidfuzz")
     with pytest.raises(ValueError, match="'indel' compares strings, but item 1 is of type int"):
@@ -764,6 +809,8 @@ def test_what_is_no_string_is_refused_with_its_number():
         ValueError, match="'indel' compares strings, but item 1 is of type NoneType"
     ):
         SimilarityFeatures("indel").fit(["a", "ab", "b"]).transform(["b", None])
+    with pytest.raises(ValueError, match="compares strings, but item 2 is of type bytes"):
+        Strings()(["a"], ["b", "c", b"d"])
     with pytest.raises(ValueError, match="similarity='soundex' is not known; use 'levenshtein'"):
         Strings("soundex")(["a"])
 

@@ -299,13 +299,21 @@ def test_of_large_symmetric_matrices_one_triangle_is_computed():
     assert sum(n_computed) == 2500**2
 
 
-@pytest.mark.parametrize("shape", [(1, 70_000), (3, 5), (700, 300), (70, 3000)])
+@pytest.mark.parametrize("shape", [(1, 70_000), (3, 5), (700, 300), (70, 3000), (1100, 300)])
 def test_matrices_of_any_shape(shape):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(shape[0], 3))
     Y = rng.normal(size=(shape[1], 3))
     expected = np.exp(-((X[:, None] - Y) ** 2).sum(axis=2) / 2)
     assert_allclose(Gaussian(1.0)(X, Y), expected, atol=1e-13)
+    assert_allclose(Sigmoid(2.0, 0.1)(X, Y), np.tanh(X @ Y.T / 4 + 0.1), atol=1e-13)
+
+
+def test_rows_of_many_features():
+    X = np.random.default_rng(0).normal(size=(601, 90)) / 9
+    expected = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 2)
+    assert_allclose(Gaussian(1.0)(X), expected, atol=1e-13)
+    assert_allclose(Gaussian(1.0)(X, X.copy()), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3, 6, 7, 10, 13])

@@ -422,7 +422,7 @@ BUGS = [
     ),
     Bug(
         "items-both-triangles",
-        "is_symmetric and len(X) >= 1200",
+        "is_symmetric and len(X) >= min_symmetric",
         "is_symmetric and len(X) >= 12_000",
         f"{KERNELS} -k one_triangle",
     ),

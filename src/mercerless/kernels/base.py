@@ -78,6 +78,8 @@ class Kernel(BaseEstimator):
     parameters: tuple[Parameter, ...] = ()
     #: Whether a small tile of the matrix costs no more than its share: then of a symmetric one only half is computed.
     _by_tiles: bool = False
+    #: Whether `_evaluate` is one matrix product and then elementwise in pieces: then it fills many whole rows at once.
+    _by_products: bool = False
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
         """The matrix of ``k(x, y)`` for all rows x of X and y of Y.
@@ -106,12 +108,17 @@ class Kernel(BaseEstimator):
             evaluate(rows, slice(0, len(Y)), out[rows])
 
         is_symmetric = same and self.symmetric
+        is_wide = X.shape[1] >= 64
+        min_symmetric = 500 if is_wide else 1200  # for fewer rows mirroring costs what it saves
         if not self._by_tiles:
             over_row_blocks(evaluate_rows, len(X), len(Y), out.itemsize)
-        elif is_symmetric and len(X) >= 1200:  # for fewer rows mirroring costs as much as it saves
+        elif is_symmetric and len(X) >= min_symmetric:
             fill_symmetric(evaluate, out)
+        elif self._by_products:
+            slabs = list(_slices(0, len(X), 512))
+            _in_threads(evaluate_rows, slabs, out.size)
         else:
-            fill_tiles(evaluate, out, min_rows=64 if X.shape[1] < 64 else 256)
+            fill_tiles(evaluate, out, min_rows=256 if is_wide else 64)
         if is_symmetric:
             np.fill_diagonal(out, self.diag(X))
         return out
@@ -502,6 +509,15 @@ def over_row_blocks(
     bytes_per_row = n_columns * itemsize
     blocks = list(row_blocks(n_rows, bytes_per_row, max(block_bytes, 16 * bytes_per_row)))
     _in_threads(work, blocks, n_rows * n_columns)
+
+
+def in_pieces(
+    elementwise: Callable[[NDArray], object], block: NDArray, *, n_entries: int = 2**16
+) -> None:
+    """Call ``elementwise(piece)``, which works in place, for pieces of rows that fit the second-level cache."""
+    height = max(1, n_entries // max(1, block.shape[1]))
+    for rows in _slices(0, len(block), height):
+        elementwise(block[rows])
 
 
 def fill_tiles(

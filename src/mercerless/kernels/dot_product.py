@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercerless.core.validation import check_real
-from mercerless.kernels.base import Kernel, Parameter
+from mercerless.kernels.base import Kernel, Parameter, in_pieces
 
 
 class _InnerProduct(Kernel):
@@ -15,6 +15,7 @@ class _InnerProduct(Kernel):
     """
 
     _by_tiles = True
+    _by_products = True
 
     def diag(self, X: ArrayLike) -> NDArray:
         X = check_real(X)
@@ -31,7 +32,8 @@ class _InnerProduct(Kernel):
 
     def _evaluate(self, X, Y, out, prepared, rows, columns):
         U, Vt = prepared
-        self._profile(np.matmul(U[rows], Vt[:, columns], out=out))
+        np.matmul(U[rows], Vt[:, columns], out=out)
+        in_pieces(self._profile, out)
 
     def _pull(self, X, Y, G, prepared, rows):
         U, Vt = prepared
@@ -132,7 +134,8 @@ class Sigmoid(_InnerProduct):
         self.offset = offset
 
     def _profile(self, p):
-        p += p.dtype.type(self.offset)
+        if self.offset != 0:
+            p += p.dtype.type(self.offset)
         return np.tanh(p, out=p)
 
     def _slope(self, p):

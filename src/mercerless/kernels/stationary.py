@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
 from mercerless.core.validation import check_real
-from mercerless.kernels.base import Kernel, Parameter
+from mercerless.kernels.base import Kernel, Parameter, in_pieces
 
 
 class Stationary(Kernel):
@@ -53,6 +53,8 @@ class _Squares(NamedTuple):
 class _SquaredDistance(Stationary):
     """Kernels of ``q = sum(((x - y) / length_scale)**2)``, one matrix product per block; ``_slope`` is in q."""
 
+    _by_products = True
+
     def _scales(self) -> NDArray:
         return np.asarray(self.length_scale, dtype=float)
 
@@ -64,12 +66,17 @@ class _SquaredDistance(Stationary):
         return _Squares.of(U, V)
 
     @staticmethod
-    def _distances(prepared, rows, columns=slice(None), out=None):
-        q = np.matmul(prepared.left[rows], prepared.right[:, columns], out=out)
+    def _distances(prepared, rows):
+        q = np.matmul(prepared.left[rows], prepared.right)
         return np.maximum(q, 0, out=q)
 
     def _evaluate(self, X, Y, out, prepared, rows, columns):
-        self._profile(self._distances(prepared, rows, columns, out))
+        np.matmul(prepared.left[rows], prepared.right[:, columns], out=out)
+        in_pieces(self._profile_of_product, out)
+
+    def _profile_of_product(self, q: NDArray) -> None:
+        np.maximum(q, 0, out=q)
+        self._profile(q)
 
     def _pull(self, X, Y, G, prepared, rows):
         q = self._distances(prepared, rows)
