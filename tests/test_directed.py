@@ -13,8 +13,9 @@ from mercerless import AsymmetricRidgeClassifier, SimilarityClassifier, Similari
 from mercerless.asymmetric.selection import decay_of
 from mercerless.asymmetric.solver import asymmetric_ridge, largest_singular_value, two_sided_path
 from mercerless.core.folds import splits_of
-from mercerless.similarity.directions import DirectedRows, row_families
+from mercerless.similarity.directions import ROWS, ClassShares, DirectedRows, row_families
 from mercerless.similarity.families import Setting, all_settings, default_families
+from mercerless.similarity.hit_families import ClippedUnits
 from mercerless.similarity.stack import simpler_average, weigh_members
 
 
@@ -81,12 +82,7 @@ def test_rows_are_ridges_by_their_textbook_formulas():
         rng.normal(size=(20, 1)),
         (rng.normal(size=(5, 20)), rng.normal(size=(5, 20))),
     )
-    settings = [
-        Setting("row_features", 0.1),
-        Setting("row_profiles", 1e-3, 1.0),
-        Setting("row_cosines", 0.01),
-    ]
-    settings += [Setting("left", 0.3), Setting("right", 0.3)]
+    settings = [Setting("row_profiles", 1e-3, 1.0), Setting("row_cosines", 0.01)]
     members = fit_rows(DirectedRows(K, K.T, None), Y, settings, np.ones(20))
     found = scores_of_settings(members, settings, rows_only(DirectedRows(*new, None)))
     R, T = np.hstack([K, K.T]), np.hstack(new)
@@ -102,14 +98,80 @@ def test_rows_are_ridges_by_their_textbook_formulas():
 
     squares = ((P[:, None] - P) ** 2).sum(axis=2)
     unit = np.median(squares[np.triu_indices(20, 1)])
-    assert_allclose(found[0], ridge(P @ P.T, Q @ P.T, 0.1), atol=1e-8)
     away = ((Q[:, None] - P) ** 2).sum(axis=2)
-    assert_allclose(found[1], ridge(np.exp(-squares / unit), np.exp(-away / unit), 1e-3), atol=1e-8)
+    assert_allclose(found[0], ridge(np.exp(-squares / unit), np.exp(-away / unit), 1e-3), atol=1e-8)
     R, T = (A / np.linalg.norm(A, axis=1, keepdims=True) for A in (R, T))
-    assert_allclose(found[2], ridge(R @ R.T, T @ R.T, 0.01), atol=1e-8)
-    for values, train, test in ((found[3], K, new[0]), (found[4], K.T, new[1])):
-        coef, intercept = two_sided_path(train, Y, (0.3,))
-        assert_allclose(values, test @ coef[:, 0] + intercept, atol=1e-8)
+    assert_allclose(found[1], ridge(R @ R.T, T @ R.T, 0.01), atol=1e-8)
+
+    one_way = [Setting("left", 0.1)]
+    members = fit_rows(DirectedRows(K, None, None), Y, one_way, np.ones(20))
+    found = scores_of_settings(members, one_way, rows_only(DirectedRows(new[0], None, None)))
+    coef, intercept = two_sided_path(K, Y, (0.1,))
+    assert_allclose(found[0], new[0] @ coef[:, 0] + intercept, atol=1e-8)
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_shares_of_classes_against_a_walk_over_all_paths(both):
+    rng = np.random.default_rng(3)
+    y = np.arange(24) % 3
+    A = np.where(rng.uniform(size=(24, 24)) < 0.4, rng.uniform(size=(24, 24)), 0.0)
+    back = None
+    if both:
+        back = A.T
+    seen = []
+
+    class Recorded(ClippedUnits):
+        def __call__(self, F):
+            seen.append(F)
+            return super().__call__(F)
+
+    family = ClassShares(True)
+    train = rows_only(DirectedRows(A, back, None))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mercerless.similarity.directions.ClippedUnits", Recorded)
+        family = family.fit(train, 2.0 * np.eye(3)[y] - 1.0, np.ones(24))
+
+    steps = [A, A.T]
+    n_first = 2 if both else 1
+    for i in (0, 7, 23):
+        expected = []
+        for first in steps[:n_first]:
+            one = np.zeros(3)
+            leaving = np.delete(np.arange(24), i)
+            total = first[i, leaving].sum()
+            for j in leaving:
+                one[y[j]] += first[i, j] / total
+            expected.append(one)
+            for second in steps:
+                two = np.zeros(3)
+                for j in leaving:
+                    onward = np.delete(np.arange(24), j)
+                    for k in onward[onward != i]:
+                        chance = second[j, k] / second[j, onward].sum()
+                        two[y[k]] += first[i, j] / total * chance
+                expected.append(two)
+        logs = [
+            np.log((votes + ROWS.share_prior / 3) / (votes.sum() + ROWS.share_prior))
+            for votes in expected
+        ]
+        assert_allclose(seen[0][i], np.concatenate(logs), rtol=1e-10)
+
+
+def test_shares_of_classes_learn_what_two_steps_say_and_take_one_class():
+    A, y = citations()
+    Y = 2.0 * np.eye(3)[y] - 1.0
+    train, new = np.arange(90), np.arange(90, len(y))
+    rows = DirectedRows(A[np.ix_(train, train)], A[np.ix_(train, train)].T, None)
+    family = ClassShares(True).fit(rows_only(rows), Y[train], np.ones(90))
+    out = DirectedRows(A[np.ix_(new, train)], A[np.ix_(train, new)].T, None)
+    scores = family.scores(rows_only(out))
+    assert np.mean(scores[0].argmax(axis=1) == y[new]) > 0.8
+    alone = ClassShares(True).fit(rows_only(rows), np.ones((90, 1)), np.ones(90))
+    assert np.all(np.isfinite(alone.scores(rows_only(out))))
+    empty = rows_only(DirectedRows(np.zeros((2, 90)), np.zeros((2, 90)), None))
+    assert np.all(np.isfinite(family.scores(empty)))
+    (part, *_) = family.split(rows_only(rows), rows_only(out))
+    assert_allclose(part.weights @ part.effects + part.base, scores[0])
 
 
 @pytest.mark.parametrize("both", [True, False])
@@ -121,7 +183,7 @@ def test_weights_equal_repeated_items(both):
     settings = [
         s
         for s in all_settings(row_families(both))
-        if "neighbors" not in s.family and s.family not in ("left", "right")
+        if "neighbors" not in s.family and s.family not in ("left", "class_shares")
     ]
 
     def scores(K, Y, weight, new):
@@ -157,7 +219,7 @@ def test_what_only_the_direction_says_is_learned():
     assert (
         sum(
             model.family_scores_[name]["weight"]
-            for name in ("row_cosines", "row_profiles", "left", "right")
+            for name in ("row_cosines", "row_neighbors", "row_profiles", "class_shares")
         )
         > 0.05
     )
@@ -193,7 +255,7 @@ def test_rows_take_part_where_they_are_better_by_a_standard_error(which):
     average, _ = simpler_average(*averages, Y, weight, splits)
     rows = sum(
         average.family_scores[family]["weight"]
-        for family in ("row_features", "row_profiles", "row_cosines")
+        for family in ("row_profiles", "row_cosines", "class_shares")
     )
     assert rows == 0.0 if which == "mean" else rows > 0.1
     assert (

@@ -93,8 +93,8 @@ BUGS = [
     ),
     Bug(
         "hits-distances-as-scores",
-        "    if trend >= 0:\n        return \"similarity\"\n",
-        "    if trend >= -1:\n        return \"similarity\"\n",
+        '    if trend >= 0:\n        return "similarity"\n',
+        '    if trend >= -1:\n        return "similarity"\n',
         f"{KIND} -k 'nearest or within'",
     ),
     Bug(

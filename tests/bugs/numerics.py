@@ -807,10 +807,22 @@ BUGS = [
         f"{ASYM} -k weights_of_both_sides",
     ),
     Bug(
-        "directed-right-is-left",
-        'return out if self.name == "left" else out.T',
-        "return out",
-        f"{DIRECTED} -k textbook",
+        "directed-shares-return",
+        "votes = step @ after - returning[:, None] * self.ballots.sums",
+        "votes = step @ after",
+        f"{DIRECTED} -k walk",
+    ),
+    Bug(
+        "directed-shares-one-way-twice",
+        "back = transitions(affinities_out.T)",
+        "back = transitions(affinities_out)",
+        f"{DIRECTED} -k walk",
+    ),
+    Bug(
+        "directed-shares-of-self",
+        "np.fill_diagonal(affinities_out, 0.0)",
+        "pass",
+        f"{DIRECTED} -k walk",
     ),
     Bug(
         "lab-weights-see-the-fold",

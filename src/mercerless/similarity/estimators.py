@@ -371,7 +371,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         rows = None
         if is_both:
             rows = DirectedRows(matrix, matrix.T, decay_of(matrix, kind))
-            families = row_families(both_ways=True)
+            families = row_families(both_ways=True, classify=is_classifier(self))
             comparisons = with_rows(comparisons, rows)
             attributes |= {"decay_": rows.decay, "asymmetry_": asymmetry}
         one_way = None
@@ -1114,9 +1114,9 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
 
     ``direction="both"`` is for citations, attention, divergences, distances of one shape to another: averaging loses
     what the direction says. All families work on the mean of both directions, and these on an item's row, its
-    similarities out to all training items and back from them: ``"row_features"`` (ridge regression on the standardized
-    row), ``"row_profiles"`` (a Gaussian of standardized rows), ``"row_cosines"`` and ``"row_neighbors"`` (ridge
-    regression and votes by the cosine of rows), ``"left"`` and ``"right"`` (the two regressors of `AsymmetricRidge`).
+    similarities out to all training items and back from them: ``"row_profiles"`` (a Gaussian of standardized rows),
+    ``"row_cosines"`` and ``"row_neighbors"`` (ridge regression and votes by the cosine of rows), and
+    ``"class_shares"`` (logistic regression on the classes' shares among the items that one and two steps lead to).
     They take part only if the average with them is better out of fold by a standard error than the average without.
     scikit-learn's cross-validation hands over one direction of a precomputed matrix only, and so scores the second
     stack; split with ``K[test][:, train]`` and ``reverse=K[train][:, test].T`` yourself, or pass a function.

@@ -43,8 +43,6 @@ class Grids:
     widths: tuple[float, ...] = (3.0,)
     #: The same for Gaussians of profiles.
     profile_widths: tuple[float, ...] = (0.1, 1.0)
-    #: Of the two sides of a directed matrix: large ones for graphs, small ones for smooth kernels.
-    side_penalties: tuple[float, ...] = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
     #: Numbers of nearest items that vote.
     neighbors: tuple[int, ...] = (1, 3, 5, 9, 15, 25)
     #: Numbers of nearest items of a class whose distances are averaged.
