@@ -71,8 +71,7 @@ docs/_extra/sample-report.html: $(VENV)/.demo
 
 # The picture of the first page; look at it before you commit it.
 picture: docs/_extra/sample-report.html
-	chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=1100,1500 \
-		--screenshot=docs/images/report.png file://$(CURDIR)/$<
+	$(BIN)/python docs/images/make.py report
 
 docs: $(VENV)/.test docs/_extra/sample-report.html
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"

@@ -2,8 +2,16 @@
 
 ``digit-shapes.png`` is for the page Start. ``pipeline.svg`` is set into "The one idea"; its text and lines have the
 color of the page around it, so that it can be read in the light and in the dark theme.
+
+    python docs/images/make.py report      # after make docs, or as make picture
+
+draws ``report.png`` of README and the first page: verdict, map and differences of the sample report, by Chromium.
 """
 
+import re
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -174,7 +182,44 @@ def draw_pipeline(shapes):
     (FOLDER / "pipeline.svg").write_text(text, encoding="utf-8")
 
 
+# In the picture the map and the differences are beside each other, and nothing else of the report is shown.
+SHOWN = ("The items", "Accuracy, and the difference to the recommended")
+PICTURE_STYLE = """<style>
+body { max-width: none; padding: 1rem; }
+main { max-width: none; display: grid; grid-template-columns: 4fr 7fr; gap: 1rem 2.5rem; padding: 1rem 2rem; }
+main > * { margin: 0; padding-bottom: 0; }
+header, section.verdict { grid-column: 1 / -1; }
+header p { max-width: none; }
+section { display: none; }
+section.verdict, section.shown { display: block; }
+section.shown h2 { margin-top: 0; font-size: 1.1rem; }
+section.shown > p, section.shown figcaption, section.verdict p:nth-of-type(n + 3) { display: none; }
+</style>"""
+
+
+def draw_report(width=1200, height=790):
+    """Screenshot of parts of the sample report."""
+    page = (FOLDER.parent / "_extra" / "sample-report.html").read_text(encoding="utf-8")
+    for title in SHOWN:
+        page, found = re.subn(
+            rf"<section>(\s*<h2>{re.escape(title)})", r"<section class=shown>\1", page
+        )
+        if found != 1:
+            raise ValueError(f"the report has no section {title!r}")
+    page = page.replace("</head>", PICTURE_STYLE + "</head>")
+    with tempfile.TemporaryDirectory() as folder:
+        excerpt = Path(folder) / "excerpt.html"
+        excerpt.write_text(page, encoding="utf-8")
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        options += [f"--window-size={width},{height}", f"--user-data-dir={folder}/profile"]
+        options += [f"--screenshot={FOLDER / 'report.png'}", excerpt.as_uri()]
+        subprocess.run(["chromium", *options], check=True, capture_output=True)
+
+
 if __name__ == "__main__":
-    shapes = load_digit_shapes()
-    draw_digit_shapes(shapes)
-    draw_pipeline(shapes)
+    if sys.argv[1:] == ["report"]:
+        draw_report()
+    else:
+        shapes = load_digit_shapes()
+        draw_digit_shapes(shapes)
+        draw_pipeline(shapes)
