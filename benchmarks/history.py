@@ -1,7 +1,6 @@
 """Ratios of the speed benchmarks over commits, one csv file each, so that a slower commit is seen."""
 
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,37 +12,10 @@ FOLDER = HERE / "speed" / "history"
 COLUMNS = ["date", "commit", "processor", "what", "ratio", "better"]
 
 
-class Ratio(NamedTuple):
-    """Ratios to remember, never seconds: those depend on the machine."""
-
-    script: str
-    file: str
-    keys: list[str]  # the columns that name a row
-    value: str  # a column, or an expression in columns
-    better: str  # more or less
-
-
-RATIOS = (
-    Ratio("kernels", "kernels", ["what"], "sklearn / ours", "more"),
-    Ratio("kernels", "kernels", ["what"], "numpy / ours", "more"),
-    Ratio("kernels", "kernels", ["what"], "ours / limit", "less"),
-    Ratio("items", "items", ["what", "setting"], "value", "less"),
-    Ratio("krein", "krein", ["measure"], "value", "less"),
-    Ratio("hyper", "hyper", ["what"], "ratio", "more"),
-    Ratio("dank", "dank_moons", ["set", "method"], "ratio", "less"),
-    Ratio("dank", "dank_ijcnn1", ["set", "method"], "ratio", "less"),
-    Ratio("lab", "lab", ["what", "n"], "ratio", "more"),
-    Ratio("similarity", "similarity", ["learner", "n"], "ratio_to_automatic", "more"),
-    Ratio("similarity", "similarity_search", ["n", "search"], "ratio_of_automatic", "less"),
-    Ratio("scale", "scale_speedups", ["work", "keeps"], "two workers against one", "more"),
-    Ratio("scale", "scale_exponents", ["learner", "from rows", "to rows"], "exponent", "less"),
-    Ratio("threads", "threads", ["learner", "n"], "ratio", "less"),
-    Ratio("similarity_few", "similarity_few", ["items"], "exponent", "less"),
-    Ratio("similarity_hits", "similarity_hits", ["items"], "exponent", "less"),
-    Ratio("budget", "budget", ["data", "budget", "load"], "seconds / budget", "less"),
-    Ratio("start", "start", ["step"], "seconds / 300", "less"),  # of a newcomer's five minutes
-)
-SCRIPTS = tuple(dict.fromkeys(ratio.script for ratio in RATIOS))
+# which column of which file is a ratio to remember, never seconds: those depend on the machine. `keys` name a row,
+# `value` is a column or an expression in columns, and `better` is more or less
+RATIOS = pd.read_csv(HERE / "ratios.csv")
+SCRIPTS = tuple(RATIOS.script.unique())
 # rows of the same files that hold seconds, memory, errors, or what we are compared with
 OTHERS = "landmarks:|GridSearchCV|million rows|pullback /|plain machine|peak memory|automatic,"
 
@@ -51,13 +23,14 @@ OTHERS = "landmarks:|GridSearchCV|million rows|pullback /|plain machine|peak mem
 def ratios(script):
     """The present ratios of one benchmark: what, ratio and which way is better."""
     parts = []
-    for _, file, keys, value, better in (ratio for ratio in RATIOS if ratio.script == script):
-        if not (HERE / "speed" / "results" / f"{file}.csv").exists():
+    for ratio in RATIOS[RATIOS.script == script].itertuples():
+        if not (HERE / "speed" / "results" / f"{ratio.file}.csv").exists():
             continue
-        rows = results(f"speed/{file}")
-        names = rows[keys].astype(str).agg(", ".join, axis=1)
-        values = rows[value] if value in rows else rows.eval(value)
-        part = pd.DataFrame({"what": names + f": {value}", "ratio": values, "better": better})
+        rows = results(f"speed/{ratio.file}")
+        names = rows[ratio.keys.split(", ")].astype(str).agg(", ".join, axis=1)
+        values = rows[ratio.value] if ratio.value in rows else rows.eval(ratio.value)
+        what = names + f": {ratio.value}"
+        part = pd.DataFrame({"what": what, "ratio": values, "better": ratio.better})
         parts.append(part[~names.str.contains(OTHERS)].dropna())
     return pd.concat(parts, ignore_index=True)
 

@@ -1,23 +1,25 @@
-"""Runs of the suite, and what they counted: the rows of the page "What is promised".
+"""Runs of the suite, and what they counted: the rows of the page "What is guaranteed".
 
-    python -m benchmarks.trust [test | test-all | test-oldest | test-portable | build | mutations] ...
+    python -m benchmarks.trust [test | test-all | test-oldest | test-portable | coverage | build | mutations] ...
 
 Runs ``make`` with these targets (all of them if none is named; ``mutations`` is ``python tests/mutations.py``), shows
 what they print, and writes one row for each summary of pytest or of the planted bugs into ``suite/results/runs.csv`` in
 place of the row of the same run. ``python -m benchmarks.trust --from FILE TARGET`` reads what a run has printed.
 """
 
-import csv
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
+
 from benchmarks.machine import git
 
 RESULTS = Path(__file__).parent / "suite" / "results" / "runs.csv"
-TARGETS = ("test", "test-all", "test-oldest", "test-portable", "build", "mutations")
-COLUMNS = ("run", "version", "passed", "failed", "skipped", "expected failures", "seconds")
+TARGETS = ("test", "test-all", "test-oldest", "test-portable", "coverage", "build", "mutations")
+COLUMNS = ["run", "version", "passed", "failed", "skipped", "expected failures", "seconds"]
+COLUMNS += ["covered percent"]
 
 
 def printed(target):
@@ -35,41 +37,45 @@ def printed(target):
 
 def count(target, lines, version):
     """One row for every summary among the lines."""
-    run = target
+    row = {"run": target, "version": version}
     for line in lines:
         if kernel := re.match(r"== (\S+) \((.+)\)", line):  # of tests/portable.py
             asked, used = kernel.groups()
-            run = f"{target} {asked}" if asked == used else f"{target} {asked} ({used})"
+            row["run"] = f"{target} {asked}" if asked == used else f"{target} {asked} ({used})"
+        elif total := re.match(r"TOTAL\s.*\s(\d+)%", line):  # before the summary of pytest
+            row["covered percent"] = int(total[1])
         elif bugs := re.match(r"(\d+) of (\d+) bugs caught", line):
             caught, planted = map(int, bugs.groups())
-            yield dict(zip(COLUMNS, (run, version, caught, planted - caught, 0, 0, "")))
+            counts = {"passed": caught, "failed": planted - caught}
+            yield row | counts | {"skipped": 0, "expected failures": 0}
         elif summary := re.search(r"\d+ (?:passed|failed).* in ([\d.]+)s", line):
             pairs = re.findall(r"(\d+) (passed|failed|skipped|xfailed|error)", line)
             numbers = {word: int(number) for number, word in pairs}
-            passed, skipped, expected = (
-                numbers.get(word, 0) for word in ("passed", "skipped", "xfailed")
-            )
-            failed = numbers.get("failed", 0) + numbers.get("error", 0)
-            seconds = round(float(summary[1]))
-            values = (run, version, passed, failed, skipped, expected, seconds)
-            yield dict(zip(COLUMNS, values))
+            yield row | {
+                "passed": numbers.get("passed", 0),
+                "failed": numbers.get("failed", 0) + numbers.get("error", 0),
+                "skipped": numbers.get("skipped", 0),
+                "expected failures": numbers.get("xfailed", 0),
+                "seconds": round(float(summary[1])),
+            }
 
 
 def merge(rows):
     """Put rows into the file, in place of those of the same runs."""
-    old = list(csv.DictReader(RESULTS.read_text().splitlines())) if RESULTS.exists() else []
-    runs = {row["run"] for row in rows}
-    rows = [row for row in old if row["run"] not in runs] + rows
+    new = pd.DataFrame(rows, columns=COLUMNS, dtype=object)
+    if RESULTS.exists():
+        old = pd.read_csv(RESULTS, dtype=object)
+        new = pd.concat([old[~old.run.isin(new.run)], new])
+    order = new.run.map(lambda run: TARGETS.index(run.split()[0]))
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    with RESULTS.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(sorted(rows, key=lambda row: TARGETS.index(row["run"].split()[0])))
+    new.iloc[order.argsort(kind="stable")].to_csv(RESULTS, index=False)
 
 
 def main(words):
     """Run or read; returns the exit code."""
-    source, words = (words[1], words[2:]) if words[:1] == ["--from"] else (None, words)
+    source = None
+    if words[:1] == ["--from"]:
+        source, words = words[1], words[2:]
     if set(words) - set(TARGETS) or (source and len(words) != 1):
         print(__doc__, file=sys.stderr)
         return 2

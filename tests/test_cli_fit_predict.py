@@ -215,7 +215,7 @@ def test_columns_of_distances_are_matched_by_name(named_model):
     assert np.mean(np.array(found, dtype=int) == Y[80:]) > 0.7
 
 
-def test_columns_that_cannot_be_matched_are_refused(named_model, capsys):
+def test_columns_that_cannot_be_matched_raise(named_model, capsys):
     Path("new.csv").write_text(
         named(D[80:, :80], map(str, range(20)), [*named_model[:-1], "stranger"])
     )

@@ -126,7 +126,7 @@ def test_labels_from_a_file_and_from_the_npz(gram, folder, capsys):
     assert "SimilarityRegressor" in report["use next"]
 
 
-def test_a_matrix_with_gaps_is_completed_as_compare_does_and_said(gram, capsys):
+def test_a_matrix_with_gaps_is_completed_as_by_compare_with_a_note(gram, capsys):
     K = gram.copy()
     K[3, 4] = K[4, 3] = K[7, 9] = K[9, 7] = np.nan
     np.save("gaps.npy", K)

@@ -665,7 +665,7 @@ def test_a_search_that_has_all_splits_replaces_the_defaults_whatever_it_scores(r
         assert found.specification == ["neighbors" + "@defaults" * (not is_search)]
 
 
-def test_learners_are_told_apart_in_words(result):
+def test_the_words_name_distinguishable_learners(result):
     learners = select_learners(result.problem, ["neighbors", "krein-svm", "dummy"])[0]
     target = np.tile(np.arange(10), 2)
     predicted = {"neighbors": target.copy(), "krein-svm": target.copy(), "dummy": (target + 1) % 10}
@@ -1030,7 +1030,7 @@ def test_a_larger_part_that_costs_little_more_is_taken(monkeypatch):
     )
 
 
-def test_where_time_is_short_all_learners_have_about_as_many_splits(monkeypatch):
+def test_if_time_is_short_all_learners_have_about_as_many_splits(monkeypatch):
     seconds = {
         "dummy": 0.01,
         "neighbors": 9.0,

@@ -22,7 +22,7 @@ def with_gaps(X, share, symmetric=True):
 
 
 @pytest.mark.parametrize("share", [0.01, 0.25])
-def test_what_is_known_stays_and_what_is_not_is_foretold(share):
+def test_known_entries_stay_and_missing_ones_are_predicted(share):
     X, gaps = with_gaps(D, share)
     done = fill_gaps(X)
     np.testing.assert_array_equal(done.X[~gaps], D[~gaps])
@@ -49,7 +49,7 @@ def test_one_direction_is_taken_from_the_other_and_directed_ones_are_not():
 
 
 @pytest.mark.slow
-def test_it_is_said_and_the_code_to_copy_does_the_same():
+def test_the_report_names_it_and_the_code_to_copy_does_the_same():
     X, _ = with_gaps(D, 0.1)
     result = compare(X, Y, learners=["dummy", "neighbors", "krein-ridge"], repeats=1, curves=False)
     guess = next(guess for guess in result.problem.guesses if guess.what == "missing entries")

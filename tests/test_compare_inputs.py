@@ -20,7 +20,7 @@ Y = np.repeat(["left", "right"], 20)
 @pytest.mark.parametrize(
     "y", [[["a"], ["a", "b"]] * 20, [["a", "b"]] * 40, np.zeros((40, 2)), [{"a"}, {"a", "b"}] * 20]
 )
-def test_several_labels_of_one_item_are_refused_in_one_sentence(y):
+def test_several_labels_of_one_item_raise_one_sentence(y):
     with pytest.raises(
         ValueError, match="there must be one label per item; compare several targets one by one"
     ):
@@ -209,7 +209,7 @@ def test_bad_arrays(arguments, sentence):
         make_problem(**arguments)
 
 
-def test_a_matrix_too_large_for_memory_is_refused(monkeypatch):
+def test_a_matrix_too_large_for_memory_raises(monkeypatch):
     monkeypatch.setattr("mercerless.core.memory.available_memory", lambda: 20_000)
     with pytest.raises(MemoryError, match="Comparing learners on a 40 x 40 matrix needs"):
         make_problem(D, Y)

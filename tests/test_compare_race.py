@@ -138,7 +138,7 @@ def test_areas_and_log_losses_are_those_of_scikit_learn(n_classes):
     assert scores["log_loss"] == pytest.approx(-get_scorer("neg_log_loss")(model, X[:, :1], y))
 
 
-def test_scores_of_told_predictions_are_those_of_the_estimator():
+def test_scores_of_given_predictions_are_those_of_the_estimator():
     problem = make_problem(X, CLASSES)
     model = GaussianNB().fit(X, CLASSES)
     numbered = np.searchsorted(["a", "b", "c"], model.predict(X))

@@ -111,7 +111,7 @@ def test_items_are_left_out_of_all_matrices():
         ({}, None, "X names no matrix"),
     ],
 )
-def test_matrices_that_do_not_belong_together_are_refused(X, X_test, sentence):
+def test_matrices_that_do_not_belong_together_raise(X, X_test, sentence):
     with pytest.raises(ValueError, match=sentence):
         make_problem(X, Y, X_test=X_test, y_test=None if X_test is None else Y)
 

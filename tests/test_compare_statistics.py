@@ -175,7 +175,7 @@ def test_repeats_of_the_same_splits_tell_nothing_new():
         )
 
 
-def test_without_signal_few_learners_are_told_apart():
+def test_without_signal_few_learners_are_distinguishable():
     """Linear learners on labels that mean nothing: the items influence each other most."""
     rng = np.random.default_rng(3)
     claimed, missed = [], []

@@ -71,7 +71,7 @@ def test_rows_among_those_of_weight():
     assert_array_equal(c.among(used, np.array([2, -1, 0, 3])), [6, -1, 1, 9])
 
 
-def test_negative_distances_are_refused():
+def test_negative_distances_raise():
     assert_array_equal(as_new_similarities(np.ones((2, 2)), "distance"), np.full((2, 2), -0.5))
     with pytest.raises(ValueError, match=r"smallest is -0\.1"):
         as_new_similarities(np.array([[1.0, -0.1]]), "distance")

@@ -209,7 +209,7 @@ def test_coverage_is_between_0_and_1(coverage):
         AsymmetricRidge().fit(X, y).predict_interval(X, coverage)
 
 
-def test_what_cannot_be_done_is_said():
+def test_impossible_requests_raise():
     X, y, _ = data(30)
     with pytest.raises(ValueError, match=r"has no out-of-fold predictions.*alpha_positive"):
         KreinRidge(alpha_positive=0.1, alpha_negative=0.1).fit(X, y).predict_interval(X)

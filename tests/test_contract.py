@@ -455,7 +455,7 @@ def test_a_generator_may_draw(cls):
 
 
 @pytest.mark.parametrize("cls", FITTED)
-def test_a_table_that_looks_like_distances_is_told(cls):
+def test_a_table_that_looks_like_distances_warns(cls):
     distances = np.abs(np.subtract.outer(X[:25, 0], X[:25, 0]))
     model = make(cls)
     y = target_of(model)[:25]
@@ -468,7 +468,7 @@ def test_a_table_that_looks_like_distances_is_told(cls):
 
 
 @pytest.mark.parametrize("cls", [cls for cls in CLASSES if takes_matrices(cls)])
-def test_a_bad_matrix_is_told_with_its_remedy(cls):
+def test_a_bad_matrix_raises_with_its_remedy(cls):
     model = make(cls, kernel="precomputed")
     y = target_of(model)
     K = Gaussian(1.5)(X)

@@ -1058,7 +1058,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
-def test_refused_with_the_sentence_that_helps(tmp_path, monkeypatch, case):
+def test_bad_input_raises_with_the_sentence_that_helps(tmp_path, monkeypatch, case):
     with pytest.raises((ValueError, OSError)) as caught:
         read(tmp_path, monkeypatch, case)
     message = str(caught.value)

@@ -574,7 +574,7 @@ def test_bad_data():
         DANKClassifier(adaptivity="weak").fit(X, y)
 
 
-def test_indefinite_kernels_are_refused_with_the_eigenvalue():
+def test_indefinite_kernels_raise_with_the_eigenvalue():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5))
     y = np.where(X[:, 0] > 0, 1, 0)

@@ -223,7 +223,7 @@ def test_several_classes_and_one_scale():
     assert model.score(X[1::2], y[1::2]) > 0.9
 
 
-def test_what_cannot_be_tuned_is_refused():
+def test_what_cannot_be_tuned_raises():
     X, y = make_data(30, True)
     with pytest.raises(ValueError, match="needs a Gaussian kernel"):
         DANKClassifier(Laplace(1.0), search=SEARCH).fit(X, y)

@@ -52,7 +52,7 @@ def test_digit_shapes_are_the_same_each_time_and_independent_of_size(shapes):
 
 
 @pytest.mark.parametrize("arguments", [{"n_samples": 0}, {"n_samples": 1798}, {"threshold": 17.0}])
-def test_digit_shapes_refuse(arguments):
+def test_digit_shapes_raise(arguments):
     with pytest.raises(ValueError, match=next(iter(arguments))):
         load_digit_shapes(**arguments)
 
@@ -103,7 +103,7 @@ def test_balls_touch_nowhere_and_the_negative_spectrum_helps():
     assert flip > clip + 0.02 and flip > 0.95
 
 
-def test_balls_refuse():
+def test_balls_raise():
     with pytest.raises(ValueError, match="do not fit"):
         make_balls3d(100, radii=(0.3, 0.3), random_state=0)
     with pytest.raises(ValueError, match="radii"):
@@ -124,12 +124,12 @@ def test_generators_repeat_with_a_seed(make):
 
 
 @pytest.mark.parametrize("make", GENERATORS)
-def test_generators_refuse_no_samples(make):
+def test_generators_raise_without_samples(make):
     with pytest.raises(ValueError, match="n_samples must be at least"):
         make(0)
 
 
-def test_generators_refuse_bad_arguments():
+def test_generators_raise_for_bad_arguments():
     with pytest.raises(ValueError, match="function must be one of f1, f2, f3"):
         make_lab_function(function="f4")
     with pytest.raises(ValueError, match="noise"):

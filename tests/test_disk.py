@@ -217,7 +217,7 @@ def test_workers_and_estimators(folder, counted, monkeypatch):
 # --------------------------------------------------------------------------------------------------- what is refused
 
 
-def test_another_function_or_version_is_refused(folder):
+def test_another_function_or_version_raises(folder):
     X = words(6)
     PairFunction(common, cache=folder)(X)
     forget()
@@ -228,7 +228,7 @@ def test_another_function_or_version_is_refused(folder):
     assert_allclose(PairFunction(common, cache=folder)(X), expected(X))
 
 
-def test_a_function_that_the_user_changed_is_refused(folder):
+def test_a_function_that_the_user_changed_raises(folder):
     X = words(6)
     scale = [1.0]
     kernel = PairFunction(lambda a, b: scale[0] * len(a) * len(b), cache=folder)
@@ -251,7 +251,7 @@ def test_a_function_that_counts_itself_is_the_same(folder):
     assert_allclose(kernel(words(12)), expected(words(12)))
 
 
-def test_a_change_out_of_sight_is_refused(folder, tmp_path):
+def test_a_change_out_of_sight_raises(folder, tmp_path):
     X = words(12)
     file = tmp_path / "scale.txt"
     file.write_text("1.0")

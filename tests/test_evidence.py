@@ -68,7 +68,7 @@ def test_a_number_that_its_row_no_longer_gives_is_found(tmp_path, monkeypatch):
         ("<!-- figure: x -->1<!-- end --> begins", "begins a line"),
     ],
 )
-def test_markers_that_would_not_work_are_refused(text, message):
+def test_markers_that_would_not_work_raise(text, message):
     with pytest.raises(ValueError, match=message):
         pages.filled(text, {"x": Said("1")}, {})
 
@@ -129,7 +129,7 @@ def test_a_table_is_averaged_ordered_named_and_has_its_best_in_bold(scores):
     assert table.render().splitlines() == [*lines, "| a |  | **0.25** |"]
 
 
-def test_two_rows_for_one_cell_or_figure_are_refused(scores):
+def test_two_rows_for_one_cell_or_figure_raise(scores):
     table = tables.Table(data="papers/any", titles="set", columns="learner", value="{score}")
     with pytest.raises(LookupError, match="two rows"):
         table.render()
@@ -529,10 +529,13 @@ def test_runs_of_the_suite_are_counted(tmp_path, monkeypatch):
         "== Prescott (Katmai)",
         "1 failed, 953 passed, 3 skipped, 2 xfailed, 1 error in 61.20s (0:01:01)",
     ]
+    covered = ["TOTAL    12000   340   4000   200   96%", "12 passed in 9.60s"]
     for _ in range(2):  # the row of a run takes the place of the one before
         trust.merge([*trust.count("mutations", ["105 of 107 bugs caught"], "abc")])
+        trust.merge([*trust.count("coverage", covered, "0815")])
         trust.merge([*trust.count("test-portable", lines, "abc")])
-    portable, bugs = trust.RESULTS.read_text().splitlines()[1:]
-    assert portable == "test-portable Prescott (Katmai),abc,953,2,3,2,61"
-    assert bugs == "mutations,abc,105,2,0,0,"
+    portable, coverage, bugs = trust.RESULTS.read_text().splitlines()[1:]
+    assert portable == "test-portable Prescott (Katmai),abc,953,2,3,2,61,"
+    assert coverage == "coverage,0815,12,0,0,0,10,96"
+    assert bugs == "mutations,abc,105,2,0,0,,"
     assert not [*trust.count("test", ["collected 12 items", "3 passed the gate"], "abc")]

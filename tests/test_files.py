@@ -72,7 +72,7 @@ def test_text_tables(tmp_path, text):
         ("", "empty"),
     ],
 )
-def test_text_that_is_no_table_is_refused_with_its_line(tmp_path, text, message):
+def test_text_that_is_no_table_raises_with_its_line(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
         read_matrix(write(tmp_path, text))
 
@@ -117,7 +117,7 @@ def test_read_matrix_is_writable_and_leaves_the_file(tmp_path):
         ({}, "no arrays"),
     ],
 )
-def test_npz_that_holds_no_matrix_is_refused(tmp_path, arrays, message):
+def test_npz_that_holds_no_matrix_raises(tmp_path, arrays, message):
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(ValueError, match=message):
         read_matrix(tmp_path / "a.npz")
@@ -149,7 +149,7 @@ def test_pickles_are_never_loaded(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["a.npy", "b.npz"])
 @pytest.mark.parametrize("keep", [4, 60, 0.9])
-def test_truncated_files_are_refused(tmp_path, name, keep):
+def test_truncated_files_raise(tmp_path, name, keep):
     path = tmp_path / name
     (np.save if name == "a.npy" else np.savez)(path, np.eye(20))
     content = path.read_bytes()
@@ -213,13 +213,13 @@ def test_labels(tmp_path):
 
 
 @pytest.mark.parametrize("array", [np.eye(3), np.array([1.0, np.inf]), np.array([1j, 2])])
-def test_bad_labels_are_refused(tmp_path, array):
+def test_bad_labels_raise(tmp_path, array):
     np.save(tmp_path / "l.npy", array)
     with pytest.raises(ValueError, match="label"):
         read_labels(tmp_path / "l.npy")
 
 
-def test_npz_without_labels_is_refused(tmp_path):
+def test_npz_without_labels_raises(tmp_path):
     np.savez(tmp_path / "l.npz", K=np.eye(2), Q=np.eye(2))
     with pytest.raises(ValueError, match="no array named y or labels"):
         read_labels(tmp_path / "l.npz")
@@ -256,7 +256,7 @@ def forged_sheet(path, rows):
         (b'<row r="999"><c r="XFD999"><v>1</v></c></row>', 1, "cells"),
     ],
 )
-def test_sheets_of_more_cells_than_anyone_waits_for_are_refused(
+def test_sheets_of_more_cells_than_anyone_waits_for_raise(
     tmp_path, monkeypatch, row, times, things
 ):
     limits = replace(LIMITS, sheet_rows=1000, sheet_cells=30_000, sheet_chunk=1000)
@@ -284,7 +284,7 @@ def test_a_sheet_within_the_bounds_is_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_twenty_million_rows_are_refused_before_they_are_read(tmp_path):
+def test_twenty_million_rows_raise_before_they_are_read(tmp_path):
     path = forged_sheet(tmp_path / "t.xlsx", b"<row/>" * 20_000_000)
     assert path.stat().st_size < 2e6
     with pytest.raises(ValueError, match="more than 1,048,576 rows"):

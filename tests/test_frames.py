@@ -158,7 +158,7 @@ def test_a_constant_column_is_left_out_of_a_test_array_too():
 
 
 @pytest.mark.parametrize("given", ["columns", "rows", "test"])
-def test_a_name_twice_is_refused(given):
+def test_a_name_twice_raises(given):
     frame = pd.DataFrame(D, index=NAMES, columns=NAMES)
     twice = [NAMES[1], *NAMES[1:]]
     test = frame.iloc[:5]
@@ -172,7 +172,7 @@ def test_a_name_twice_is_refused(given):
         make_problem(frame, Y, X_test=test, y_test=Y[:5])
 
 
-def test_a_test_frame_without_a_column_is_refused():
+def test_a_test_frame_without_a_column_raises():
     frame = pd.DataFrame(D, index=NAMES, columns=NAMES)
     with pytest.raises(ValueError, match=f"X_test has no column '{NAMES[3]}'"):
         make_problem(frame, Y, X_test=frame.iloc[:5].drop(columns=NAMES[3]), y_test=Y[:5])
@@ -211,7 +211,7 @@ def test_columns_of_a_test_set_follow_when_rare_classes_are_dropped():
     np.testing.assert_array_equal(problem.X_test, D[:6][:, kept])
 
 
-def test_a_constant_of_several_lines_is_told_in_one_sentence():
+def test_a_constant_of_several_lines_is_described_in_one_sentence():
     frame = pd.DataFrame({"a": ["one\ntwo " * 30] * 12, "y": np.arange(12.0)})
     with pytest.raises(ValueError, match="in every row") as raised:
         make_problem(frame.drop(columns="y"), frame["y"])

@@ -721,7 +721,7 @@ def test_a_directed_function_of_lists_keeps_its_directions():
     assert_allclose(asked.predict_proba(X), pairs.predict_proba(X), atol=1e-10)
 
 
-def test_a_function_whose_values_depend_on_the_other_items_is_refused():
+def test_a_function_whose_values_depend_on_the_other_items_raises():
     X = np.random.default_rng(0).normal(size=(12, 3))
     with pytest.raises(
         ValueError,
@@ -921,7 +921,7 @@ def test_a_noisy_function_is_symmetric_up_to_its_noise_and_keeps_its_values():
     assert drift.checked(X).symmetric is False
 
 
-def test_progress_is_told_on_standard_error(monkeypatch, capsys):
+def test_progress_is_printed_on_standard_error(monkeypatch, capsys):
     X, _ = words(20)
     clock = iter(np.arange(0.0, 1e6, 1.5))
     monkeypatch.setattr(items, "perf_counter", lambda: next(clock))
@@ -962,7 +962,7 @@ def test_slow_functions_are_called_in_parallel_and_fast_ones_are_not():
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("n_items", [40, 7])
-def test_values_from_workers_that_are_not_finite_are_refused(value, n_items, monkeypatch):
+def test_values_from_workers_that_are_not_finite_raise(value, n_items, monkeypatch):
     monkeypatch.setattr(items.PairFunction, "_worker_start", -1.0)
     names = list(range(n_items))
     last = n_items - 1

@@ -485,7 +485,7 @@ def test_a_saved_model_predicts_the_same(data, model, tmp_path):
     assert_allclose(again.predict_proba(data[2]), model.predict_proba(data[2]), rtol=1e-12)
 
 
-def test_other_columns_at_predict_are_told(data, model):
+def test_other_columns_at_predict_raise(data, model):
     with pytest.raises(ValueError, match="among the training items"):
         model.predict(csr_array((3, 20)))
 

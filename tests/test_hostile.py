@@ -161,7 +161,7 @@ def test_matlab_files_of_every_kind_are_read(tmp_path, compressed):
 
 
 @pytest.mark.parametrize("kind", [0, 8, 10, 11, 19, 20, 200, 60_000])
-def test_a_matlab_file_with_numbers_of_no_type_is_refused_and_does_not_crash(tmp_path, kind):
+def test_a_matlab_file_with_numbers_of_no_type_raises_and_does_not_crash(tmp_path, kind):
     from scipy.io import savemat
 
     savemat(tmp_path / "file.mat", {"K": X})

@@ -105,7 +105,7 @@ def test_hyper_kernel_is_positive_semidefinite(hyper):
     assert values[0] >= -1e-10 * values[-1]
 
 
-def test_wishart_where_not_positive_is_refused():
+def test_wishart_raises_if_not_positive():
     # at exponent 0.5 and two features there are pairs with a negative eigenvalue
     X = items(30, 2)
     with pytest.raises(ValueError, match="not positive semi-definite"):

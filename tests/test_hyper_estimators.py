@@ -139,7 +139,7 @@ def test_bad_parameters_are_one_sentence(settings, message):
         HyperClassifier(**settings).fit(X, y)
 
 
-def test_a_learner_of_another_kind_is_refused():
+def test_a_learner_of_another_kind_raises():
     with pytest.raises(TypeError, match="learner must be HyperRidge"):
         HyperClassifier("gaussian").fit(np.eye(4), [0, 0, 1, 1])
 
@@ -194,7 +194,7 @@ def test_the_learner_of_a_regressor_and_its_machine_speak_of_the_values_given():
     np.testing.assert_allclose(model.machine_.evaluate("predict", X), model.predict(X))
 
 
-def test_one_class_is_refused():
+def test_one_class_raises():
     with pytest.raises(ValueError, match="one class only"):
         HyperClassifier().fit(np.eye(4), np.zeros(4))
 

@@ -61,7 +61,7 @@ def test_spectrum_from_eigenvalues_alone(ax):
     assert display.report.negative_mass == pytest.approx(0.2)
 
 
-def test_spectrum_refuses(blocks):
+def test_spectrum_raises(blocks):
     with pytest.raises(ValueError, match="not symmetric"):
         SpectrumDisplay.from_matrix(np.ones((3, 3)) + np.triu(np.ones((3, 3))))
     with pytest.raises(ValueError, match="scale"):
@@ -153,7 +153,7 @@ def test_tiny_matrices(n):
     )
 
 
-def test_matrix_refuses(blocks):
+def test_matrix_raises(blocks):
     with pytest.raises(ValueError, match="one label per row"):
         KernelMatrixDisplay.from_matrix(blocks[0], np.arange(3))
     with pytest.raises(ValueError, match="square"):

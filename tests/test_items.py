@@ -116,7 +116,7 @@ def test_the_columns_of_a_labeled_matrix_are_matched_by_name(model):
     assert_array_equal(call(K.loc[new, train].set_axis(range(40), axis=1)), expected)
     assert_array_equal(call(K.loc[new, shuffled]), expected)
     assert_array_equal(call(K.loc[new]), expected)
-    with pytest.raises(ValueError, match="X has not the columns of the training data"):
+    with pytest.raises(ValueError, match="X does not have the columns of the training data"):
         call(pandas.DataFrame(np.zeros((2, 40)), columns=np.arange(2000, 2040)))
     if getattr(model, "direction", None) == "both":
         reverse = K.loc[new, train].to_numpy()
@@ -483,13 +483,13 @@ def test_a_table_still_needs_the_columns_it_was_trained_on():
         (7, "sequence"),
     ],
 )
-def test_what_is_no_sequence_of_items_is_refused_in_one_sentence(X, text):
+def test_what_is_no_sequence_of_items_raises_one_sentence(X, text):
     for refuse in (SimilarityFeatures(common).fit, PairFunction(common), as_items):
         with pytest.raises(ValueError, match=text):
             refuse(X)
 
 
-def test_a_sparse_matrix_is_refused_with_the_remedy():
+def test_a_sparse_matrix_raises_with_the_remedy():
     with pytest.raises(TypeError, match="toarray"):
         SimilarityFeatures(common).fit(csr_array(np.eye(3)))
 
@@ -570,7 +570,7 @@ def test_a_directed_function_with_symmetrize_is_its_average():
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_estimators_that_need_symmetry_refuse_a_directed_function_with_the_remedy(model):
+def test_estimators_that_need_symmetry_raise_for_a_directed_function(model):
     with pytest.raises(
         ValueError, match=r"not symmetric.*direction='mean'.*PairFunction.*direction='both'"
     ):

@@ -779,7 +779,7 @@ def test_indefinite_regularizer_warns_and_is_global_on_the_sphere():
 
 
 @pytest.mark.parametrize("estimator", [KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR])
-def test_asymmetric_matrix_is_refused_with_its_size(estimator):
+def test_asymmetric_matrix_raises_with_its_size(estimator):
     K = np.eye(10)
     K[0, 1] = 0.5
     K[2, 1] = 0.1

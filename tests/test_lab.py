@@ -260,7 +260,7 @@ def test_bad_parameters(waves, parameters, message):
         LABRegressor(**parameters).fit(*waves[:2])
 
 
-def test_missing_targets_are_refused(waves):
+def test_missing_targets_raise(waves):
     X, y = np.array(waves[0]), np.array(waves[1])
     target = y.copy()
     target[0] = np.nan

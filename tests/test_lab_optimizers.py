@@ -217,7 +217,7 @@ def test_targets_and_features_are_scaled_to_their_range():
         ({"n_support": Support(5, step=0)}, "step"),
     ],
 )
-def test_bad_optimizers_are_refused_before_work(change, message):
+def test_bad_optimizers_raise_before_work(change, message):
     X, y = waves()
     model = algorithm1(5, Adam(n_steps=2)).set_params(**change)
     with pytest.raises(ValueError, match=message):

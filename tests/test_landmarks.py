@@ -250,7 +250,7 @@ def test_pursuit_compares_with_twice_as_many_and_keeps_the_best(data):
     assert function.calls == 40 * 15
 
 
-def test_a_directed_function_is_refused_or_asked_in_both_directions(data):
+def test_a_directed_function_raises_or_is_called_in_both_directions(data):
     X, y = data
     offset = Counted(
         lambda a, b: float(np.abs(a - b).sum() + (0.3 * (a[0] - b[0]) if a[0] > b[0] else 0.0))

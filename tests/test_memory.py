@@ -362,7 +362,7 @@ def test_sizes_are_read(text, size):
 
 
 @pytest.mark.parametrize("text", ["2 iB", "much", "GB", "-1", 0, -5, "0MB"])
-def test_what_is_no_size_is_refused(text):
+def test_what_is_no_size_raises(text):
     with pytest.raises(ValueError, match="memory_limit="):
         memory_budget(text)
     with pytest.raises(ValueError, match="memory_limit="), config_context(memory_limit=text):

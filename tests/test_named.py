@@ -92,10 +92,10 @@ def test_gower_in_estimators(model):
         fitted.predict(X[60:].rename(columns={"size": "weight"}))
 
 
-def test_gower_refuses():
+def test_gower_raises():
     with pytest.raises(ValueError, match="needs the ranges of the columns"):
         Gower()(mixed(5), mixed(4))
-    with pytest.raises(ValueError, match="Rows 0 and 1 have no column that both know"):
+    with pytest.raises(ValueError, match="Rows 0 and 1 have no column that is known in both"):
         Gower()([[1.0, None], [None, "a"]])
     with pytest.raises(ValueError, match="Column 0 held numbers and now holds 'x'"):
         Gower([2.0])([["x"]], [[1.0]])

@@ -53,7 +53,7 @@ def test_local_files_have_the_shapes_of_the_table(info):
     assert info.license in bunch.DESCR
 
 
-def test_damaged_file_is_refused(empty_places, monkeypatch):
+def test_damaged_file_raises(empty_places, monkeypatch):
     monkeypatch.setenv("MERCERLESS_DATA", str(empty_places))
     np.savez(empty_places / "yacht.npz", X=np.eye(3), y=np.arange(3))
     with pytest.raises(ValueError, match="sha256"):

@@ -104,7 +104,7 @@ class Attack:
         return os.mkdir, (self.folder,)
 
 
-def test_a_pickle_is_refused_and_not_executed(tmp_path):
+def test_a_pickle_raises_and_not_executed(tmp_path):
     path = tmp_path / "model.skops"
     path.write_bytes(pickle.dumps(Attack(str(tmp_path / "made"))))
     with pytest.raises(ValueError, match="not a model that mercerless saved"):
@@ -112,7 +112,7 @@ def test_a_pickle_is_refused_and_not_executed(tmp_path):
     assert not (tmp_path / "made").exists()
 
 
-def test_a_foreign_type_is_refused_and_not_made(tmp_path):
+def test_a_foreign_type_raises_and_not_made(tmp_path):
     from skops import io
 
     path = tmp_path / "model.skops"
@@ -234,7 +234,7 @@ def test_a_model_with_a_function_of_a_module_comes_back_when_the_function_is_tru
             persistence.load(path, trusted=["another.function"])
 
 
-def test_a_function_without_a_name_to_find_it_by_is_refused_when_saving(tmp_path):
+def test_a_function_without_a_name_to_find_it_by_raises_when_saving(tmp_path):
     def local(a, b):
         return shared(a, b)
 
@@ -328,7 +328,7 @@ def test_files_that_say_nothing(tmp_path):
         persistence.describe(tmp_path / "none.skops")
     path = tmp_path / "model.skops"
     path.write_text("no archive")
-    with pytest.raises(ValueError, match="says nothing of its model"):
+    with pytest.raises(ValueError, match="does not describe its model"):
         persistence.describe(path)
 
 

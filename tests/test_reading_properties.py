@@ -419,7 +419,7 @@ def test_cells_that_a_spreadsheet_would_run_are_written_as_text():
         assert predict_command.harmless(cell) == cell
 
 
-def test_an_output_that_is_an_input_is_refused():
+def test_an_output_that_is_an_input_raises():
     Path("a.csv").write_text("1")
     Path("b.csv").symlink_to("a.csv")
     Path("c.csv").write_text("1")

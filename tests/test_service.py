@@ -71,7 +71,7 @@ def answer(address, path, content=None):
             return error.code, json.load(error)
 
 
-def test_the_service_of_the_page_predicts_and_refuses(tmp_path):
+def test_the_service_of_the_page_predicts_and_raises(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 2))
     model = KreinRidge().fit(X, X[:, 0])
     persistence.save(model, tmp_path / "model.skops")

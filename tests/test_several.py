@@ -168,7 +168,7 @@ def test_bad_input_is_named(data, model):
         model.sparsify(5, rows, y[:N])
 
 
-def test_tables_whose_labels_disagree_are_refused(data, model):
+def test_tables_whose_labels_disagree_raise(data, model):
     pd = pytest.importorskip("pandas")
     _, y, matrices = data
     names, order = [f"item {i}" for i in range(N)], np.random.default_rng(0).permutation(N)

@@ -83,7 +83,7 @@ def test_distances_must_be_distances(distances, blobs):
         automatic().fit(distances, y).predict(-distances)
 
 
-def test_an_asymmetric_matrix_is_refused_or_averaged(distances, blobs):
+def test_an_asymmetric_matrix_raises_or_is_averaged(distances, blobs):
     y = blobs[1]
     lopsided = np.array(distances)
     lopsided[np.triu_indices(90, 1)] *= 1.2
@@ -689,7 +689,7 @@ def test_sparse_machine_takes_asymmetric_weighted_and_degenerate_input():
 # ---- the display ------------------------------------------------------------------------------------------------
 
 
-def test_scales_at_the_ends_of_floating_point_are_refused(blobs):
+def test_scales_at_the_ends_of_floating_point_raise(blobs):
     X, _ = blobs
     D = np.abs(X[:, None] - X).sum(axis=2)
     model = SimilarityRegressor("precomputed", random_state=0)

@@ -392,7 +392,7 @@ class TestUselessModels:
     [KreinRidge, KreinSVR, DANKRegressor, LABRegressor, SimilarityRegressor, HyperRegressor],
 )
 @pytest.mark.parametrize("unit", ["datetime64[D]", "timedelta64[h]"])
-def test_dates_to_predict_are_refused_and_not_counted_in_nanoseconds(regressor, unit):
+def test_dates_to_predict_raise_and_not_counted_in_nanoseconds(regressor, unit):
     with pytest.raises(
         ValueError, match="y holds dates or durations; turn them into numbers, such as days, first"
     ):
@@ -403,7 +403,7 @@ def test_words_in_a_table_of_another_library_get_a_sentence():
     pyarrow = pytest.importorskip("pyarrow")
     words = pyarrow.table({"a": np.arange(30.0), "b": ["u", "v"] * 15})
     for door in (LABRegressor(n_support=4), KreinRidge()):
-        with pytest.raises(ValueError, match=r"X is no table of pandas .* pass X.to_pandas\(\)"):
+        with pytest.raises(ValueError, match=r"X is not a pandas table .* pass X.to_pandas\(\)"):
             door.fit(words, np.arange(30.0))
     numbers = pyarrow.table({"a": np.arange(30.0), "b": np.arange(30.0) % 7})
     assert LABRegressor(n_support=4, random_state=0).fit(numbers, np.arange(30.0)).predict(

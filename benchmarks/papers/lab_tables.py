@@ -14,9 +14,10 @@ before, and above 3000 rows at most three splits. ``report`` also gives average 
 against every peer over all sets of all bands, with Holm's correction. Peers that are not installed are left out.
 
 Boosting stops early on a fifth of the training rows; LightGBM and XGBoost try --candidates random settings there, the
-first their defaults, and keep the best; CatBoost has its defaults ("catboost"), or ten settings ("catboost_search"); the others are searched by three folds, Laplace
-kernel ridge regression on at most 4000 rows. Words are ordinal codes marked as categories for LightGBM and CatBoost,
-0/1 columns for the others but the table learner, which takes the table as it is. Variants: "repeated" (every row three
+first their defaults, and keep the best; CatBoost has its defaults ("catboost"), or ten settings ("catboost_search");
+the others are searched by three folds, Laplace kernel ridge regression on at most 4000 rows. Words are ordinal codes
+marked as categories for LightGBM and CatBoost, 0/1 columns for the others but the table learner, which takes the table
+as it is. Variants: "repeated" (every row three
 times), "outliers" (2 % of the training targets moved by ten standard deviations), "missing" (a tenth of the numbers
 removed at random), "shuffled" (columns in another order, rows sorted by target), "rescaled" (columns in units up to a
 million times smaller or larger, from another origin), all seeded by the split.

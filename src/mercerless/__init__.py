@@ -1,8 +1,8 @@
 """mercerless: learn with the similarity you have.
 
-A kernel gives a matrix (`mercerless.kernels`). Spectra say what the matrix is (`mercerless.spectra`). A solver turns
-matrices into coefficients and a certificate. Selection chooses among solutions on held-out items. An estimator wears
-one of each. Every name below is loaded when it is first used.
+A kernel gives a matrix (`mercerless.kernels`). Spectra describe the matrix (`mercerless.spectra`). A solver turns
+matrices into coefficients and a certificate. Selection chooses among solutions on held-out items. An estimator
+combines one of each. Every name below is loaded when it is first used.
 """
 
 from importlib import import_module

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 #: The commands, in the order the help lists them.
 COMMANDS = {
-    "inspect": "say what a similarity or distance matrix is, and draw it",
+    "inspect": "describe a similarity or distance matrix, and draw it",
     "compare": "find out what works on your data, with a report",
     "fit": "fit the recommended or a named learner and save it",
     "predict": "predict for new items with a saved model",

@@ -106,7 +106,7 @@ def save(model: Any, path: str | os.PathLike) -> None:
 
 
 def describe(path: str | os.PathLike) -> dict[str, Any]:
-    """What a file of `save` says of its model, without loading it: no class is imported and no code runs.
+    """What a file of `save` states about its model, without loading it: no class is imported and no code runs.
 
     Parameters
     ----------
@@ -137,14 +137,14 @@ def describe(path: str | os.PathLike) -> dict[str, Any]:
     about = _read_about(path)
     if about is None:
         raise ValueError(
-            f"{str(path)!r} says nothing of its model: it is damaged, not a model of mercerless, "
+            f"{str(path)!r} does not describe its model: it is damaged, not a model of mercerless, "
             "or was saved by an earlier version; save it again."
         )
     return about
 
 
 def _about(model: Any) -> dict[str, Any]:
-    """What a file says of its model."""
+    """The description of the model in a file."""
     estimator = _first_estimator(model)
     names = getattr(estimator, "_column_labels", None)
     if names is None:
@@ -176,7 +176,7 @@ def _first_estimator(model: Any) -> Any:
 
 
 def _kinds(estimator: Any) -> list[str] | None:
-    """What the columns of a table hold, if the model tells words from numbers."""
+    """What the columns of a table hold, if the model distinguishes words from numbers."""
     encoding = getattr(estimator, "encoding_", None)
     columns = getattr(encoding, "columns", None)
     if columns is None:
@@ -196,7 +196,7 @@ def _versions() -> dict[str, str]:
 
 
 def _read_about(path: Path) -> dict[str, Any] | None:
-    """What the file says of its model; None if it says nothing that can be read."""
+    """The description of the model in the file; None if there is none that can be read."""
     try:
         with zipfile.ZipFile(path) as file:
             about = json.loads(file.read("about.json"))

@@ -267,8 +267,6 @@ def asymmetry(K: ArrayLike) -> Asymmetry:
 
 
 KINDS = ("similarity", "distance", "dissimilarity")
-# of the mean entry: what counts as zero on the diagonal of distances, and as rounding below zero
-_CLOSE = 1e-3
 
 
 class MatrixKind(NamedTuple):
@@ -299,9 +297,9 @@ class MatrixKind(NamedTuple):
 
 
 def matrix_kind(K: ArrayLike) -> MatrixKind:
-    """Tell similarities, distances and dissimilarities apart, without labels.
+    """Distinguish similarities, distances and dissimilarities, without labels.
 
-    Two things are asked. First the diagonal: is an item more like itself than like others, ``k(x, x) + k(z, z)`` above
+    There are two tests. First the diagonal: is an item more like itself than like others, ``k(x, x) + k(z, z)`` above
     or below ``k(x, z) + k(z, x)``? Second the rows: like items have like rows, so with similarities the rows of two
     items agree where their entry is large, with distances where it is small.
 
@@ -399,7 +397,7 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
     if _are_distances(K):
         return MatrixKind("distance", "nothing is negative and the diagonal is zero", rows < -10)
     if n < 4:
-        return MatrixKind("similarity", "so few items tell nothing else", False)
+        return MatrixKind("similarity", "there are too few items for another test", False)
     what = "some entries are negative" if K.min() < 0 else "the diagonal is not zero"
     return MatrixKind(
         "dissimilarity", f"the diagonal is the smallest of its row, but {what}", rows < -10
@@ -444,9 +442,14 @@ def _is_sparse_graph(K: NDArray, items: NDArray, least: float) -> bool:
     return 2 * sum(bool(np.any(K[i] != K[j])) for i, j in apart) > len(apart)
 
 
+def _close_to_zero(K: NDArray) -> float:
+    """A thousandth of the mean entry: the most that counts as zero on a diagonal, or as rounding below zero."""
+    return 1e-3 * abs(float(K.mean()))
+
+
 def _are_distances(K: NDArray) -> bool:
     """Whether nothing is negative and the diagonal is zero, both up to a thousandth of the mean."""
-    close = _CLOSE * float(K.mean())
+    close = _close_to_zero(K)
     return bool(K.min() >= -close and np.abs(np.diagonal(K)).max() <= close)
 
 
@@ -463,7 +466,7 @@ def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "k
             )
         return guess.kind
     if kind == "distance" and not _are_distances(K):
-        if K.min() < -_CLOSE * abs(float(K.mean())):
+        if K.min() < -_close_to_zero(K):
             raise ValueError(
                 f"{name} holds distances, but the smallest is {K.min():.3g}; they must not be "
                 f"negative. Pass {option}='dissimilarity' if small values still mean similar items."
@@ -830,8 +833,8 @@ class DissimilarityKernel(_PairwiseTransformer):
 
     def _powers(self, D: NDArray) -> NDArray:
         if self.power == 1 and self.method == "centering":
-            return D  # nothing is asked of the sign
-        if D.min() < -_CLOSE * abs(float(D.mean())):
+            return D  # any sign will do
+        if D.min() < -_close_to_zero(D):
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: distances cannot be "
                 "below 0 "

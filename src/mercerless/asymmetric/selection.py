@@ -29,7 +29,7 @@ class AsymmetricThresholds:
     # Memory at the peak, per pair of items; the same for coupled systems.
     bytes_per_pair: float = 50.0
     coupled_bytes_per_pair: float = 160.0
-    # Certificates above it are warned of.
+    # Larger certificates cause a warning.
     largest_residual: float = 1e-6
     # Errors that differ by less, relatively, are equal: the order decides, not rounding.
     tie: float = 1e-9
@@ -50,7 +50,7 @@ class AsymmetricChoice(NamedTuple):
 
     @property
     def coef(self) -> NDArray:
-        """Coefficients (2, n, q) of both directions, zero for one that is not used."""
+        """Coefficients (2, n, q) of both directions, zero for a direction that is not used."""
         return self.shares[:, None, None] * np.stack([self.solution.left, self.solution.right])
 
     @property
@@ -104,7 +104,7 @@ def choose_asymmetric_ridge(
     fit_intercept: bool = False,
     coupled: bool = False,
 ) -> AsymmetricChoice:
-    """The ridge and the side with the smallest exact leave-one-out error; singular ridges are passed over.
+    """The ridge and the side with the smallest exact leave-one-out error; singular ridges are skipped.
 
     Besides `AsymmetricThresholds.shares` there is ``"weighted"``, the best weights of both. Ties go to the first side.
     """

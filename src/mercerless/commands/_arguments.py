@@ -14,7 +14,8 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
         "data",
         nargs="?" if optional else None,
         metavar="DATA",
-        help="a matrix of similarities or distances, a table, time series, strings, molecules, hits or a graph: "
+        help="a matrix of similarities or distances, a table, time series, strings, molecules, "
+        "hits or a graph: "
         "arrays (.npy, .npz, .mat), any text table, .parquet, .feather, .xlsx, .json, .arff, .ts, "
         ".fasta, .smi, "
         "BLAST's outfmt 6, .graphml, also compressed; - is the standard input"
@@ -51,7 +52,8 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
         metavar="WORD",
         action="append",
         default=[],
-        help="a word or number that means a missing value in this table, such as unknown or -999; repeatable",
+        help="a word or number that means a missing value in this table, such as unknown or -999; "
+        "repeatable",
     )
     data.add_argument(
         "--no-split", action="store_true", help="do not use a train/test split found in DATA"
@@ -70,7 +72,10 @@ def add_file_arguments(parser: Any) -> None:
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what governs a comparison."""
     run = parser.add_argument_group("run")
-    scores = "the score that counts, by scikit-learn's name, or mae, rmse, log_loss (accuracy, or R² for numbers)"
+    scores = (
+        "the score that counts, by scikit-learn's name, or mae, rmse, log_loss "
+        "(accuracy, or R² for numbers)"
+    )
     run.add_argument("--metric", metavar="NAME", help=scores)
     run.add_argument("--learners", metavar="A,B,...", help="only these learners (all that apply)")
     run.add_argument(

@@ -14,21 +14,22 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description, examples and arguments."""
     parser.description = """\
-Find out what works on your data. Every applicable learner of mercerless, and the baselines a skeptic would ask
-for, are scored on the same splits, each with a search of its own. A report in one HTML file says what to use,
-what is not distinguishable from it, and whether the negative part of a similarity matrix is information or noise."""
+Find out what works on your data. Every applicable learner of mercerless, and the baselines a
+skeptic would ask for, are scored on the same splits, each with a search of its own. A report in one
+HTML file shows what to use, what is not distinguishable from it, and whether the negative part of a
+similarity matrix is information or noise."""
     parser.epilog = """\
 examples:
   mercerless compare                                   the built-in digit shapes, within two minutes
   mercerless compare scores.csv --labels classes.txt   a square matrix of similarities or distances
-  mercerless compare table.csv --labels price          a table; the column 'price' is to be predicted
-  mercerless compare peptides.tsv                      strings with a column of labels, by edit distance
+  mercerless compare table.csv --labels price          a table; predict the column 'price'
+  mercerless compare peptides.tsv                      strings with a column of labels
   mercerless compare data.npz --budget 20m --jobs 8    more time: more repeats, narrower intervals
   mercerless compare data.npz --learners stack,features --repeats 5
-  mercerless compare data.npz --resume --budget 10m    go on after Ctrl-C, or after a budget that was too short
+  mercerless compare data.npz --resume --budget 10m    go on after Ctrl-C or a budget too short
 
-exit codes: 0 done, 2 something is wrong with the input or the Dask cluster, 130 interrupted (the report of what was
-finished is written)"""
+exit codes: 0 done, 2 something is wrong with the input or the Dask cluster, 130 interrupted (the
+report of what was finished is written)"""
     add_data_arguments(parser, optional=True)
     add_run_arguments(parser)
     parser.add_argument(

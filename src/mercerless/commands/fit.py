@@ -26,11 +26,12 @@ from mercerless.comparison.words import check_metric
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description, examples and arguments."""
     parser.description = """\
-Fit one learner on all of the data and save it for 'mercerless predict'. Without --learner, a comparison within the
-budget chooses it. The file is written with skops, not pickle: loading it runs no code that it brings along."""
+Fit one learner on all of the data and save it for 'mercerless predict'. Without --learner, a
+comparison within the budget chooses it. The file is written with skops, not pickle: loading it runs
+no code from the file."""
     parser.epilog = """\
 examples:
-  mercerless fit scores.csv --labels classes.txt                    the learner that a comparison recommends
+  mercerless fit scores.csv --labels classes.txt                    what a comparison recommends
   mercerless fit table.csv --labels price --learner table -o table.skops
   mercerless predict model.skops new-rows.csv                       then predict
 

@@ -47,8 +47,8 @@ class InspectedMatrix(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description, examples and arguments."""
     parser.description = """\
-Say what a similarity or distance matrix is (symmetric? indefinite? of what rank?), name the estimator to
-try next, and draw its spectrum and its entries into one picture."""
+Describe a similarity or distance matrix (symmetric? indefinite? of what rank?), name the estimator
+to try next, and draw its spectrum and its entries into one picture."""
     parser.epilog = """\
 examples:
   mercerless inspect                             the built-in digit shapes
@@ -226,7 +226,10 @@ def describe(matrix: InspectedMatrix, report: Indefiniteness) -> list[str]:
     """Return what the matrix is, line by line."""
     n = len(matrix.values)
     directions = asymmetry(matrix.values)
-    inertia = f"{report.n_positive} positive, {report.n_negative} negative, {report.n_zero} zero eigenvalues"
+    inertia = (
+        f"{report.n_positive} positive, {report.n_negative} negative, "
+        f"{report.n_zero} zero eigenvalues"
+    )
     lines = [
         f"{matrix.name}: {n} x {n} {matrix.kind} matrix" + label_summary(matrix.labels),
         "symmetric        " + symmetry(directions.largest, matrix.values.dtype),

@@ -37,10 +37,11 @@ class FileChoice(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description, examples and arguments."""
     parser.description = """\
-Predict for new items with a model from 'mercerless fit'. A model of a similarity or distance matrix takes one row per
-new item with its similarities or distances to the training items, found by their names or else in their order; one of
-a table takes a table with the same columns in any order; one of strings takes strings, one per line, in FASTA, or in
-the column of the same name. The names of the items are written beside the predictions."""
+Predict for new items with a model from 'mercerless fit'. A model of a similarity or distance matrix
+takes one row per new item with its similarities or distances to the training items, matched by name
+or else by position. A model of a table takes a table with the same columns in any order. A model of
+strings takes strings: one per line, in FASTA, or in the column of the same name. The names of the
+items are written beside the predictions."""
     parser.epilog = """\
 examples:
   mercerless predict model.skops new-rows.npy
@@ -76,13 +77,15 @@ exit codes: 0 done, 2 something is wrong with the input"""
     parser.add_argument(
         "--reverse",
         metavar="DATA",
-        help="for a directed stack: the other direction, the training items compared with the new ones, a row for each "
+        help="for a directed stack: the other direction, the training items compared with the new "
+        "ones, a row for each "
         "new item",
     )
     parser.add_argument(
         "--train",
         metavar="DATA",
-        help="the matrix that the model was fitted on, which --reasons needs and a model does not keep",
+        help="the matrix that the model was fitted on, which --reasons needs and a model does not "
+        "keep",
     )
     parser.add_argument(
         "--output", metavar="CSV", default="predictions.csv", help="where they go (%(default)s)"

@@ -150,10 +150,14 @@ def negative_sentences(spectrum: Indefiniteness, judged: NegativePart | None) ->
     first = {
         "useful": f"The negative part of the spectrum is useful: {amount}.",
         "harmful": f"The negative part of the spectrum is harmful with these labels: {amount}.",
-        "undecided": f"Whether the negative part of the spectrum helps is undecided: {amount}, too little to tell.",
+        "undecided": "Whether the negative part of the spectrum helps is undecided: "
+        f"{amount}, too little to tell.",
     }[judged.verdict]
     as_good = round(judged.p_value * (judged.n_permutations + 1)) - 1
-    counted = f"{as_good} of {judged.n_permutations} copies of it that were shuffled among the items predicted as well"
+    counted = (
+        f"{as_good} of {judged.n_permutations} copies of it that were shuffled among the items "
+        "predicted as well"
+    )
     if judged.verdict == "useful":
         second = f"By squared error, {counted} (p = {judged.p_value:.3g})."
     elif judged.p_value <= 0.05:

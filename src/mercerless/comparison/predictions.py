@@ -160,7 +160,8 @@ def whose_predictions(comparison: "Comparison") -> str:
     if n_repeats == 1:
         return f"{begin}: {words}, as in the table."
     mean = format_score(comparison.metric, comparison.table[0]["score"])
-    return f"{begin}, of the first repeat: {words}; the table has the mean of {n_repeats} repeats, {mean}."
+    mean_of_repeats = f"the table has the mean of {n_repeats} repeats, {mean}"
+    return f"{begin}, of the first repeat: {words}; {mean_of_repeats}."
 
 
 # ------------------------------------------------------------------------------------------- classes and numbers
@@ -308,7 +309,10 @@ def ranking_section(comparison: "Comparison", ranking: Ranking | None) -> Html:
     negative = classes[1 - counts.argmin()]
     title = comparison.learner(ranking.learner).title
     what = "probabilities" if ranking.is_probability else "scores"
-    words = f"By the {what} that {title} gives to items it had not seen, for {positive}, the rarer class."
+    words = (
+        f"By the {what} that {title} gives to items it had not seen, for {positive}, the rarer "
+        "class."
+    )
     if ranking.learner != comparison.recommended:
         words += (
             f" It is the best learner that gives them; {comparison.table[0]['title']}, the "

@@ -30,7 +30,10 @@ def is_of_regression(metric: str) -> bool:
 
 def is_of_clusters(metric: str) -> bool:
     """Whether one of scikit-learn's scores is for neither classes nor numbers."""
-    pattern = r".*(rand_score|_info_score|mutual_info.*|completeness.*|homogeneity.*|fowlkes.*|v_measure.*)"
+    pattern = (
+        r".*(rand_score|_info_score|mutual_info.*|completeness.*|homogeneity.*|fowlkes.*"
+        r"|v_measure.*)"
+    )
     return re.fullmatch(pattern, metric) is not None
 
 

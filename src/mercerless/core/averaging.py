@@ -1,7 +1,7 @@
 """Average several models by their out-of-fold predictions.
 
 One function, `average`, finds nonnegative weights that minimize a loss of the averaged predictions, pulled toward equal
-weights so that a few rows do not decide. How the learners differ is said by an `AveragingRule`; `cross_fitted` gives
+weights so that a few rows do not decide. An `AveragingRule` states how the learners differ; `cross_fitted` gives
 every held-out row the average that was fitted on the others.
 """
 
@@ -191,7 +191,7 @@ class _SquaredError:
         return solution / solution.sum(), residual
 
     def shares(self, solution: NDArray, members: NDArray) -> NDArray:
-        """What each member contributes: its weight."""
+        """Contribution of each member: its weight."""
         return solution
 
 
@@ -232,7 +232,7 @@ class _LogLoss:
         return found.x, residual
 
     def shares(self, solution: NDArray, members: NDArray) -> NDArray:
-        """What each member contributes: its part of the spread of the averaged log-odds."""
+        """Contribution of each member: its part of the spread of the averaged log-odds."""
         spread = solution * self.spread[members]
         return spread / spread.sum()
 
@@ -245,7 +245,7 @@ class Units(NamedTuple):
 
     @classmethod
     def of(cls, Y: NDArray, weight: NDArray) -> "Units":
-        """Those of targets (n, q) with weights."""
+        """Units of weighted targets (n, q)."""
         mean = weight @ Y / weight.sum()
         scale = np.sqrt(weight @ (Y - mean) ** 2 / weight.sum())
         return cls(mean, np.where(scale > 1e-13 * np.abs(mean), scale, 1.0))
@@ -375,7 +375,7 @@ def paired_z(losses: NDArray, others: NDArray, weight: NDArray | None = None) ->
     difference = others - losses
     mean = weight @ difference / weight.sum()
     error = np.sqrt((weight**2) @ (difference - mean) ** 2) / weight.sum()
-    # differences that are rounding mean nothing, however consistent
+    # differences of the size of rounding mean nothing, however consistent
     if abs(mean) <= 1e-10 * (1.0 + np.abs(losses).mean()):
         return 0.0
     return float(mean / error) if error > 0.0 else float(np.sign(mean) * np.inf)

@@ -1,7 +1,7 @@
 """The training items that new items are compared with.
 
 Either a kernel compares items, or X holds the comparisons (``kernel="precomputed"``). `make_basis` decides which;
-everything after that asks the basis.
+everything after that uses the basis.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from mercerless.kernels import Kernel, Precomputed
 
 
 def is_precomputed(kernel: Any) -> bool:
-    """Whether a kernel, as users pass it, says that X is the matrix of comparisons."""
+    """Whether a kernel, as users pass it, means that X is the matrix of comparisons."""
     return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
@@ -30,7 +30,8 @@ class Basis(ABC):
     """
 
     kernel: Kernel
-    items: Any  # these items; of a precomputed matrix their rows and columns, None once a model is fitted
+    # these items; of a precomputed matrix their rows and columns, None once a model is fitted
+    items: Any
     rows: NDArray  # their positions among all training items
     n_train: int  # how many training items there are, including those without weight
     landmarks: NDArray | None = (
@@ -123,7 +124,7 @@ class KernelBasis(Basis):
         return self.kernel(self.items, new).T
 
     def matrix_again(self, train: Any, labels: list[str] | None) -> NDArray:
-        """Computed once more."""
+        """The matrix, computed again."""
         if train is not None:
             raise ValueError(
                 "train is for a precomputed kernel; omit it, as this model keeps its items."
@@ -131,7 +132,7 @@ class KernelBasis(Basis):
         return self.matrix()
 
     def weighted(self, comparisons: NDArray) -> NDArray:
-        """All: others are not kept."""
+        """All columns, because items without weight are not kept."""
         return comparisons
 
     def spread(self, coef: NDArray) -> NDArray:
@@ -148,7 +149,7 @@ class MatrixBasis(Basis):
 
     @property
     def kept(self) -> None:
-        """Nothing: a model does not keep the matrix."""
+        """None, because a model does not keep the matrix."""
         return None
 
     def take(self, positions: NDArray) -> Any:
@@ -171,7 +172,7 @@ class MatrixBasis(Basis):
         return comparisons[:, self.landmarks]
 
     def compare_back(self, new: Any, reverse: NDArray | None) -> NDArray:
-        """What the user gave."""
+        """The comparisons that the user gave."""
         if reverse is None:
             raise ValueError(
                 "The other direction of a precomputed matrix is missing; pass reverse."

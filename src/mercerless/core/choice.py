@@ -1,4 +1,4 @@
-"""Choices on held-out rows that the announced predictions of these rows do not profit from."""
+"""Choose on held-out rows without making the out-of-fold predictions of these rows too good."""
 
 from collections.abc import Sequence
 

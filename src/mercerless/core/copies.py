@@ -13,10 +13,12 @@ class MergedRows(NamedTuple):
 
     first: NDArray  # (n_distinct,), the first row of every set of equal rows
     Y: NDArray  # (n_distinct, n_outputs), weighted mean targets
-    total: NDArray | None  # sums of the weights; None where every row is distinct and has none
+    total: (
+        NDArray | None
+    )  # sums of the weights; None if every row is distinct and there are no weights
     counts: NDArray  # the number of observations in every set: of rows with different targets
     deviations: NDArray  # the weighted mean of the squared distances of their targets to the mean
-    # the variance of the targets of equal rows, without bias; 0 where all are equal
+    # the variance of the targets of equal rows, without bias; 0 if all are equal
     pure_error: float
 
     def correlation(self, error: float) -> float:
@@ -33,7 +35,7 @@ class MergedRows(NamedTuple):
         return None if self.total is None else self.total / (1 + (self.counts - 1) * correlation)
 
     def spread(self, weight: NDArray | None, n: int) -> tuple[NDArray, NDArray | None]:
-        """Targets and weights of all n rows that say the same: a copy after the first has no weight."""
+        """Equivalent targets and weights of all n rows: a copy after the first has no weight."""
         if len(self.first) == n:
             return self.Y, weight
         Y = np.zeros((n, self.Y.shape[1]))

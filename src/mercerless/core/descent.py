@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.base import BaseEstimator
 
-# told of {"stage", "value", ...} after every step; True ends the search
+# called with {"stage", "value", ...} after every step; True ends the search
 Report = Callable[[dict], bool]
 
 

@@ -77,7 +77,7 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
             unlabeled = list(map(str, range(len(known))))
             may_differ = may_differ or unlabeled in (known, given)
             _check_order(
-                given, known, f"{name} has not the columns of the training data", may_differ
+                given, known, f"{name} does not have the columns of the training data", may_differ
             )
 
     @contextmanager
@@ -198,7 +198,7 @@ class KernelEstimator(FittedEstimator):
         if items.ndim == 2:
             self._numeric_items = reset or self._numeric_items
             return validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
-        # a list has no columns: what its rows may be compared with is for the function to decide
+        # a list has no columns: the function decides what its rows may be compared with
         if reset:
             items = own_copy(items, X)
         rows = _as_rows(items) if reset or self._numeric_items else None
@@ -219,7 +219,7 @@ class KernelEstimator(FittedEstimator):
 
 
 class KernelPredictor(KernelEstimator):
-    """A kernel estimator with targets: it documents `fit` and `predict`; subclasses have `_learn` and `_predict`."""
+    """A kernel estimator with targets: documents `fit` and `predict`; subclasses define `_learn` and `_predict`."""
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -229,7 +229,7 @@ class KernelPredictor(KernelEstimator):
         ----------
         X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
             The training items. The columns of a data frame of comparisons are matched with its rows by name.
-        y : array-like of shape (n,), or (n, n_outputs) where the estimator takes several
+        y : array-like of shape (n,), or (n, n_outputs) if the estimator takes several
             The targets, or the classes. If X and y have a pandas index of the same unique names in another order,
             they are matched by name; otherwise, and with a RangeIndex, by position.
         sample_weight : array-like of shape (n,) or None, default=None
@@ -257,7 +257,7 @@ class KernelPredictor(KernelEstimator):
 
         Returns
         -------
-        y : ndarray of shape (n,), or (n, n_outputs) where several were learned
+        y : ndarray of shape (n,), or (n, n_outputs) for several outputs
             The predictions.
         """
         return self._predict(X)
@@ -288,7 +288,7 @@ class GroupedPredictor(KernelPredictor):
         ----------
         X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
             The training items. The columns of a data frame of comparisons are matched with its rows by name.
-        y : array-like of shape (n,), or (n, n_outputs) where the estimator takes several
+        y : array-like of shape (n,), or (n, n_outputs) if the estimator takes several
             The targets, or the classes. If X and y have a pandas index of the same unique names in another order,
             they are matched by name; otherwise, and with a RangeIndex, by position.
         sample_weight : array-like of shape (n,) or None, default=None
@@ -317,7 +317,7 @@ class GroupedPredictor(KernelPredictor):
 
 
 class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
-    """A kernel estimator that gives every item features; subclasses have `_learn` and `_transform`."""
+    """A kernel estimator that maps items to features; subclasses define `_learn` and `_transform`."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the features.
@@ -377,7 +377,7 @@ class Progress:
         context.call_on_fit_task_end(estimator=self.estimator)
 
     def step(self, info: dict[str, Any]) -> bool:
-        """Report that a step is done, named by ``info["stage"]``; True if a callback asks to stop."""
+        """Report that a step is done, named by ``info["stage"]``; True if a callback requests a stop."""
         step = self.context.subcontext(task_name=str(info["stage"]))
         step.call_on_fit_task_begin(estimator=self.estimator, metadata=info)
         return bool(step.call_on_fit_task_end(estimator=self.estimator, metadata=info))

@@ -18,9 +18,6 @@ from mercerless.core.validation import check_random_state, check_readable, warn
 
 Split = tuple[NDArray, NDArray]
 
-# with fewer distinct items than this per fold, as in a table of categories, equal rows are not copies
-_ITEMS_PER_FOLD = 2
-
 
 def find_copies(items: Any, *, precomputed: bool = False) -> NDArray:
     """Number the distinct items in the order of their first appearance; copies have the same number.
@@ -125,7 +122,7 @@ def check_groups(groups: Any, n: int) -> NDArray | None:
 
 
 def warn_of_lonely_classes(labels: NDArray, groups: NDArray) -> None:
-    """Warn of classes that occur in one group only: where they are held out, nothing has learned them."""
+    """Warn of classes that occur in one group only: no model has seen them when they are held out."""
     pairs = {(label, group) for label, group in zip(labels.tolist(), groups.tolist())}
     counts: dict[Any, int] = {}
     for label, _ in pairs:
@@ -156,7 +153,7 @@ class NearCopies:
     set_size: float = 0.1
     #: Sets for every class that are too many to be clusters of the classes.
     sets_per_class: int = 3
-    #: Fewest items to look at.
+    #: With fewer items nothing is checked.
     n_items: int = 30
 
 
@@ -237,7 +234,7 @@ def assign_folds(
         fold = np.lexsort((counts.sum(axis=1), counts @ (of_class / totals)))[0]
         counts[fold] += of_class
         fold_of_set[number] = fold
-    # then single items, class by class, wherever the class is scarcest and, among these, the fold smallest
+    # then single items, class by class, to the fold with the fewest of the class, the smallest of several
     single = order[sizes[order] == 1]
     class_of = np.empty(len(sizes), dtype=int)
     class_of[sets] = classes
@@ -257,7 +254,7 @@ def _set_numbers(together: NDArray | None, n: int) -> NDArray:
 
 
 def _lowest_slots(heights: NDArray, sizes: NDArray, n: int) -> NDArray:
-    """Columns of `n` bricks that are put, one by one, on the lowest column; of equally low ones, the smallest fold."""
+    """Columns of `n` bricks, put one by one on the lowest column; ties go to the smallest fold."""
     level = heights.min() + -(-n // len(heights))
     while np.maximum(level - heights, 0).sum() < n:
         level += 1
@@ -327,10 +324,10 @@ def blind_folds(
     precomputed: bool = False,
     used: NDArray,
 ) -> NDArray:
-    """Folds dealt without a look at the classes, with copies and groups kept together.
+    """Folds dealt regardless of the classes, with copies and groups kept together.
 
-    Folds with equal shares of the classes tell the shares of the items they hold out. For numbers, and for a splitter
-    or an iterable as `cv`, which may keep groups together, the folds `fold_of` stay as they are.
+    Folds with equal shares of the classes reveal the shares among the items they hold out. For numbers, and for a
+    splitter or an iterable as `cv`, which may keep groups together, the folds `fold_of` stay as they are.
     """
     if not classify or not (cv is None or isinstance(cv, Integral)):
         return fold_of
@@ -360,7 +357,9 @@ def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray 
             joined if joined.max(initial=0) + 1 >= min(n_folds, codes.max(initial=0) + 1) else codes
         )
     n_distinct = len(np.unique(copies))
-    return copies if _ITEMS_PER_FOLD * n_folds <= n_distinct < len(copies) else None
+    # with fewer than two distinct items per fold, as in a table of categories, equal rows are not copies
+    enough = n_distinct >= 2 * n_folds
+    return copies if enough and n_distinct < len(copies) else None
 
 
 def make_folds(cv: Any, items: Any, y: ArrayLike | None = None, **options: Any) -> list[Split]:

@@ -236,7 +236,7 @@ def _complete(X: NDArray, rank: int) -> tuple[NDArray, NDArray]:
 
 
 def with_gaps(X: Any) -> NDArray | None:
-    """A matrix of comparisons as numbers, NaN for those that are missing; None if none is."""
+    """A matrix of comparisons as numbers, NaN for missing ones; None if nothing is missing."""
     if hasattr(X, "dask") or hasattr(X, "toarray"):
         return None
     check_readable(X)
@@ -245,7 +245,7 @@ def with_gaps(X: Any) -> NDArray | None:
         if values.dtype == object:
             values = values.astype(np.float64)
     except (TypeError, ValueError):
-        return None  # which other checks refuse
+        return None  # other checks raise for these
     if values.ndim != 2 or values.dtype.kind != "f" or not values.size:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
@@ -266,7 +266,7 @@ def put_back(X: Any, filled: NDArray) -> Any:
 def fill_used(X: Any, used: NDArray, n: int) -> tuple[Any, FilledGaps | None]:
     """A matrix of n items with the gaps between those at the positions `used` completed, and how; None without gaps.
 
-    Other items have no part in it: their gaps become 0.
+    Other items are not used: their gaps become 0.
     """
     values = with_gaps(X)
     if values is None or values.shape != (n, n):

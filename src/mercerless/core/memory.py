@@ -42,8 +42,8 @@ def config_context(*, memory_limit: int | float | str | None = None) -> Iterator
     Parameters
     ----------
     memory_limit : int, float, str or None, default=None
-        Bytes that one computation may use, or for example ``"2GB"``; None means half of what is free when asked. What
-        does not fit raises MemoryError before any work; what can work in smaller blocks does.
+        Bytes that one computation may use, or for example ``"2GB"``; None means half of what is free at that moment.
+        Computations that can work in smaller blocks do so; others raise MemoryError before any work.
 
     Yields
     ------
@@ -168,7 +168,7 @@ def check_memory(
         raise MemoryError(
             f"{what} needs {format_bytes(n_bytes)} but the budget is {format_bytes(budget)} (half "
             "of what is free, "
-            f"unless mercerless.config_context(memory_limit=...) says otherwise); {remedy}."
+            f"unless mercerless.config_context(memory_limit=...) sets another limit); {remedy}."
         )
 
 

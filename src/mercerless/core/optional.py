@@ -10,7 +10,7 @@ __all__ = ["CallbackSupportMixin", "import_optional", "with_callbacks"]
 
 
 def import_optional(name: str, extra: str, what: str) -> ModuleType:
-    """The module `name`, or an ImportError whose one sentence says what needs it and which extra brings it.
+    """The module `name`, or an ImportError that names what needs it and the extra that installs it.
 
     `what` begins the sentence and is singular: ``import_optional("skops.io", extra="skops", what="Saving models")``.
     """

@@ -90,7 +90,7 @@ class Reasons(NamedTuple):
         return "\n".join([*lines, f"  {'others':8}{rest:+.3g}"])
 
     def name(self, index: int, place: int, names: Sequence[Any] | None = None) -> str:
-        """What one of the items of a prediction is called, with its label or number.
+        """Name of one of the items of a prediction, with its label or number.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ def two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None
 
 
 def _joined(values: list) -> Any:
-    """Blocks as one array; None if they are."""
+    """Blocks as one array; None if the blocks are None."""
     if values[0] is None:
         return None
     return np.concatenate(values)

@@ -1,4 +1,4 @@
-"""Scales of features: standardized, or through asinh where they have tails."""
+"""Scales of features: standardized, or through asinh if they have tails."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,8 +15,8 @@ BLOCK_BYTES = 2**25  # what a block of rows needs in passes over all rows
 class FeatureScaling(NamedTuple):
     """How features are scaled: standardized, or through ``asinh`` of robust scores and standardized again.
 
-    Values far outside of what was seen are taken at the bound first, so that one strange value of a new row does not
-    carry the linear part of a model away.
+    Values far outside the training range are clipped first, so that one strange value of a new row does not carry the
+    linear part of a model away.
     """
 
     robust: bool  # whether asinh is applied

@@ -115,7 +115,7 @@ class OddNumbers(NamedTuple):
 def suspect_numbers(held_out: OutOfFold) -> OddNumbers:
     """Items whose out-of-fold error is more than five robust standard deviations from the median error.
 
-    Of normal errors one in two million is; of errors with heavy tails more, up to some percent.
+    For normal errors that is one in two million; for heavy tails more, up to a few percent.
     """
     errors = held_out.target - held_out.prediction
     center = np.median(errors)
@@ -139,7 +139,8 @@ def disagreeing_copies(copies: NDArray, labels: NDArray) -> list[NDArray]:
 def far_items(D: NDArray) -> NDArray:
     """Items whose nearest other item is farther than usual by three interquartile ranges, the farthest first.
 
-    Ranges are of the logarithms of the distances to the nearest item; of normal ones, one in 400,000 is so far.
+    Ranges are those of the logarithms of the distances to the nearest item. If these are normal, one item in 400,000
+    is that far.
     """
     nearest = (D + np.where(np.eye(len(D), dtype=bool), np.inf, 0.0)).min(axis=1)
     positive = nearest[nearest > 0.0]

@@ -20,7 +20,7 @@ from mercerless.core.validation import weights_or_ones
 
 
 class Stabilized(NamedTuple):
-    """A positive semi-definite matrix ``kernel = K @ projector`` (K centered if asked) and how to get back."""
+    """A positive semi-definite matrix ``kernel = K @ projector`` (K centered on request) and the way back."""
 
     kernel: NDArray
     projector: NDArray
@@ -115,7 +115,7 @@ def hinge_machines(
     """Minimize ``coef' K coef / 2 + C sum(weight * max(0, 1 - sign * f))`` for all pairs, see `pair_machines`.
 
     In one call of libsvm, which is some 40 times faster for ten classes; `tol` is its tolerance on the dual gradient. A
-    pair of which one class has no rows gives the other.
+    pair with rows of one class only always predicts that class.
     """
     present = np.unique(labels)
     weight = weights_or_ones(weight, len(K))
@@ -232,7 +232,7 @@ def squared_hinge_machine(
 def _newton_length(
     change: NDArray, Kb: NDArray, along: NDArray, b: float, db: float, sign: NDArray, cost: NDArray
 ) -> float:
-    """The length in (0, 1] of the step that minimizes the convex objective along it, 1 where it still falls there."""
+    """The length in (0, 1] of the step that minimizes the convex objective along it, 1 if it still falls there."""
     f = Kb + b
     df = along + db
 

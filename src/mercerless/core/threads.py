@@ -17,7 +17,7 @@ _LOCAL = local()
 
 
 def blas_threads(rows: Any, min_rows: int = 1500) -> AbstractContextManager[None]:
-    """Hold BLAS to one thread for matrices of few rows; leave it what the user allows for larger ones.
+    """Limit BLAS to one thread for matrices of few rows; larger ones get what the user allows.
 
     `rows` is their number, or what has one entry for each, as it was given and before it is checked.
     Eigendecompositions of fewer than `min_rows` rows take longer with two threads than with one.
@@ -34,9 +34,9 @@ def blas_threads(rows: Any, min_rows: int = 1500) -> AbstractContextManager[None
 
 @contextmanager
 def one_blas_thread(*, alone: bool = False) -> Iterator[None]:
-    """Hold BLAS to one thread, and with `alone` the blocks of kernels too.
+    """Limit BLAS to one thread, and with `alone` the blocks of kernels too.
 
-    Of several users at once the first holds it: what one thread sets, threadpoolctl lets no other undo.
+    Of several callers at once the first one sets the limit: threadpoolctl lets no other thread undo it.
     """
     before = getattr(_LOCAL, "allowed", None)
     _LOCAL.allowed = 1 if alone else allowed_threads()

@@ -1,4 +1,4 @@
-"""Check inputs before any work is done; every message is one sentence that says what is wrong and what to do."""
+"""Check inputs before any work is done; every message states in one sentence what is wrong and what to do."""
 
 import sys
 import warnings
@@ -32,12 +32,12 @@ def check_readable(A: Any, name: str = "X") -> None:
     """Raise for masked entries, whose hidden numbers NumPy would read, and for words in a table not of pandas."""
     if hasattr(A, "to_pandas") and np.asarray(A).dtype.kind not in "biuf" and np.ndim(A) == 2:
         raise ValueError(
-            f"{name} is no table of pandas and holds more than numbers; pass {name}.to_pandas()."
+            f"{name} is not a pandas table and holds more than numbers; pass {name}.to_pandas()."
         )
     if np.ma.is_masked(A):
         raise ValueError(
             f"{name} has masked entries, and what is beneath the mask would count; pass "
-            f"{name}.filled(np.nan) where gaps are allowed, or leave these rows out."
+            f"{name}.filled(np.nan) if gaps are allowed, or leave these rows out."
         )
 
 
@@ -47,7 +47,7 @@ def validate_data(
     """scikit-learn's check, after ours for what it would misread.
 
     Columns of new rows are matched by name (see `align_columns`). With `own`, the rows are the model's own (see
-    `own_copy`). By default training rows are, but for a matrix of comparisons, which no model keeps.
+    `own_copy`). By default training rows are the model's own, except a matrix of comparisons, which no model keeps.
     """
     for A, name in zip((X, *args), ("X", "y")):
         check_readable(A, name)
@@ -87,7 +87,7 @@ def column_labels(estimator: Any) -> list[str] | None:
 def align_columns(X: Any, known: list[str] | None, name: str = "X") -> Any:
     """The columns of a data frame that have these labels, in their order; X as it is if it lacks one of them.
 
-    Labels that merely number as many columns are none.
+    Labels that merely number the columns do not count as labels.
     """
     given = labels_of(X)
     if known is None or given is None or given == known:
@@ -106,7 +106,7 @@ def align_columns(X: Any, known: list[str] | None, name: str = "X") -> Any:
 def align_matrix(X: Any, may_cut: bool = True, name: str = "X") -> Any:
     """A data frame of comparisons with its columns in the order of its rows, if both have names.
 
-    If it `may_cut`, columns of further items are left out. Of labels that number positions nothing is inferred.
+    If it `may_cut`, columns of further items are left out. Labels that number positions are ignored.
     """
     rows = labels_of(X, "index")
     columns = labels_of(X)
@@ -414,7 +414,7 @@ def check_symmetric_kernel(kernel: Any) -> None:
 
 def _asymmetric_kernel(problem: str) -> ValueError:
     return ValueError(
-        f"{problem}; average them with direction='mean' where the estimator has it, else with "
+        f"{problem}; average them with direction='mean' if the estimator has it, otherwise with "
         "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2, symmetric=True), or use both "
         "with mercerless.SimilarityClassifier or SimilarityRegressor and direction='both'."
     )
@@ -564,7 +564,7 @@ def check_weight_or_none(sample_weight: Any, n: int) -> NDArray | None:
 
 
 def weights_or_ones(weight: NDArray | None, n: int) -> NDArray:
-    """The weights of n rows, of which all are one unless given."""
+    """The weights of n rows; ones unless given."""
     return np.ones(n) if weight is None else weight
 
 
@@ -601,7 +601,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 class UselessModelWarning(UserWarning):
-    """A learner that validates itself found that it is worse than a constant.
+    """A learner is worse than a constant on its own held-out rows.
 
     Examples
     --------
@@ -622,7 +622,7 @@ def warn_if_useless(
     """Warn when held-out losses are worse than a constant's on the same rows by more than three standard errors.
 
     `constant` has the losses of the best constant that does not know the row. Without `capped` rows count in full
-    however large their loss: where classes are rare, what a model gains it gains on few rows.
+    however large their loss: for rare classes, a model gains on few rows only.
     """
     weight = weights_or_ones(weight, len(losses))
     if len(losses) < 20 or not np.all(np.isfinite(constant)):

@@ -123,7 +123,7 @@ class _Gram:
         matrix = check_symmetric(self.kernel(self.items), self.matrix_name)
         matrix = matrix.astype(float, copy=False)
         if self.kernel.definite is not True:
-            _refuse_indefinite(matrix)
+            _check_definite(matrix)
         return matrix
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
@@ -148,7 +148,7 @@ class _Gram:
         return gram
 
     def trace(self, task: DankTask, v: NDArray) -> float:
-        """The sum of ``v^2 K_ii`` over the task's rows, each repeated as often as its weight says."""
+        """The sum of ``v^2 K_ii`` over the task's rows, each counted as often as its weight."""
         diagonal = self.kernel.diag(self.items)[np.searchsorted(self.rows, task.rows)]
         return float((v**2 / task.weight) @ diagonal)
 
@@ -193,7 +193,7 @@ class _Fitted(NamedTuple):
     adaptation: Adaptation
 
 
-def _refuse_indefinite(K: NDArray) -> None:
+def _check_definite(K: NDArray) -> None:
     """Raise ValueError if K, or a part of it, has an eigenvalue clearly below zero."""
     if len(K) > LIMITS.checked_rows:
         rows = np.linspace(0, len(K) - 1, LIMITS.checked_rows).astype(int)
@@ -456,7 +456,7 @@ class _DANK(KernelPredictor):
         return self._compare_with_support(items) @ self.dual_coef_.T + self.intercept_
 
     def _by_parts(self, items: NDArray) -> NDArray:
-        """Every item is decided by the machine of its own cluster."""
+        """The machine of its cluster predicts each item."""
         labels = self.clusters_.predict(items)
         values = np.empty((len(items), len(self.intercept_)))
         for part in np.unique(labels):
@@ -475,7 +475,7 @@ class _DANK(KernelPredictor):
         return self._support_basis.compare(items)
 
     def _adapted(self, items: Any) -> NDArray:
-        """New items have rows of F as hyper-kernel regression extends it, or those of training rows, their twins."""
+        """New items get rows of F from hyper-kernel regression, or those of similar training rows."""
         factor = self._extended if self.out_of_sample == "hyper" else self._borrowed
         K = self._compare_with_support(items)
         values = np.empty((len(items), len(self.adaptation_)))
@@ -490,7 +490,7 @@ class _DANK(KernelPredictor):
 
     def _borrowed(self, items: Any, task: int) -> NDArray:
         """Rows of F of the training rows nearest to the items, or nearest in both directions."""
-        diagonal = np.zeros(len(items))  # the same for all training rows, so it decides nothing
+        diagonal = np.zeros(len(items))  # the same for all training rows, so it has no effect
         if not self._fit_basis.given_as_matrix:
             diagonal = self.kernel_.diag(items)
         rows = self.adaptation_[task].rows

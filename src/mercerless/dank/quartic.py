@@ -308,7 +308,7 @@ class _Direction(NamedTuple):
 
     @property
     def is_finite(self) -> bool:
-        """Whether rounding left anything of the step."""
+        """Whether the step is finite in spite of rounding."""
         return bool(np.isfinite(self.x).all() and np.isfinite(self.z).all())
 
 

@@ -294,7 +294,7 @@ def tune_dank(
             objective, start, (spread,), "L-BFGS-B", jac=True, bounds=bounds, options=options
         )
 
-    # The narrow prior holds a feature back that would pay in the end, so a wide one shows the way first.
+    # The narrow prior holds back features that would help in the end, so a descent with a wide prior comes first.
     narrow = n_theta**-0.5 * n_samples**-0.25
     wide = n_samples**-0.25
     half = max(search.max_iter // 2, 1)

@@ -245,7 +245,7 @@ class _OnAllRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _WholeProblem:
-    """The problem on all rows, of which K is read in blocks: working sets are cut from it and checked against it."""
+    """The problem on all rows, with K read in blocks; working sets are cut from it and checked against it."""
 
     gram: Gram
     p: NDArray
@@ -269,7 +269,7 @@ class _WholeProblem:
         gain = np.where(v != 0, -np.inf, self.gain(gradient - b))
         near = _largest(gain, -0.05 * margin, int(np.count_nonzero(v)))
         working = np.union1d(np.flatnonzero(v), near)
-        if len(working) == 0:  # nothing to separate: any rows will do
+        if len(working) == 0:  # all labels are equal: any rows will do
             return np.arange(LIMITS.all_rows)
         return working
 
@@ -355,8 +355,8 @@ def _outer_steps(
 ) -> _Course:
     """Outer steps on the working set: each solves a quartic model that has the objective's gradient at its start.
 
-    A step that does not climb is taken back, and the next model is more cautious: first without extrapolation, then
-    with more of the quartic term, then solved more exactly.
+    A step that does not improve the objective is undone, and the next model is more cautious: first without
+    extrapolation, then with more of the quartic term, then solved more exactly.
     """
     state = _evaluate(problem, v, 0)
     evaluations = 3

@@ -64,7 +64,7 @@ from mercerless.lowrank import Landmarks, as_landmarks
 
 
 class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEstimator):
-    """What `HyperRidge` and `HyperSVR` share: all but their parameters."""
+    """What `HyperRidge` and `HyperSVR` share: everything except their parameters."""
 
     hyper_kernel: Any
     target: str
@@ -106,7 +106,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         with self._progress() as progress, blas_threads(len(rows)):
 
             def report(info: dict) -> bool:
-                """Call back after a candidate or iteration; whether a callback asks to stop."""
+                """Call back after a candidate or iteration; whether a callback requests a stop."""
                 return progress.step({"stage": "iteration", **info})
 
             choice = choose_regression(task, items, target, self.cv, random, report)

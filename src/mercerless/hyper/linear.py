@@ -1,7 +1,7 @@
 """Linear machines on features of many rows, from sums over blocks of rows: squared hinge and ridge.
 
 Features ``[z(x), 1]`` are never held for all rows unless the caller does so; a *pass* goes over the rows once and
-returns sums. Nothing here knows of kernels.
+returns sums. Kernels play no role here.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from mercerless.hyper.thresholds import LIMITS
 
 
 class HingeSums(NamedTuple):
-    """What a pass over the rows tells of one problem and one Newton step."""
+    """Sums of a pass over the rows for one problem and one Newton step."""
 
     loss: NDArray  # (n_steps,), the squared hinge losses after steps of all lengths
     # weighted [Z 1]^T [Z 1] over the rows that the full step leaves inside the margin
@@ -31,7 +31,7 @@ class LinearSolution(NamedTuple):
 
     coef: NDArray  # (n_features, n_problems)
     intercept: NDArray  # (n_problems,)
-    certificate: float  # the largest relative bound on what the objective can still fall
+    certificate: float  # the largest relative bound on a further decrease of the objective
     n_iter: int  # passes over the rows
 
 
@@ -66,7 +66,7 @@ def _margin_sums(A: NDArray, root: NDArray, sign: NDArray, loss: NDArray) -> Hin
 
 
 def step_lengths() -> NDArray:
-    """Lengths of Newton steps that one pass looks at: 1, 1/2, 1/4, ..."""
+    """Lengths of Newton steps that one pass evaluates: 1, 1/2, 1/4, ..."""
     return 0.5 ** np.arange(LIMITS.step_lengths)
 
 

@@ -92,7 +92,7 @@ class Stage:
     C: float | None
     certificate: float = 0.0  # the relative optimality gap, unless the machine warns itself
     targets: Labels | Numbers = Labels()
-    # whether `losses` asks a cheaper machine, so that C has to be chosen by exact ones
+    # whether `losses` uses a cheaper machine, so that C has to be chosen by exact ones
     refines = False
     # whether the machine chooses its loss weight itself, on all rows
     chooses_C = False
@@ -142,7 +142,7 @@ class Stage:
     def _exact_values(
         self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, weights: NDArray
     ) -> NDArray:
-        """The same by the machine itself with these loss weights, if `_values` asks a cheaper one."""
+        """The same by the machine itself with these loss weights, if `_values` uses a cheaper one."""
         raise NotImplementedError
 
 
@@ -446,7 +446,7 @@ def compare_stages(
     """Compare candidates of stage 1 by the machine of stage 2, with the kernel learned anew in every fold.
 
     ``learn(candidate, rows)`` returns the kernel learned from these rows. A classifier prefers one of the first
-    `n_base` kernels, which learned nothing, unless a learned one has fewer errors by more than about a standard
+    `n_base` kernels, which are not learned, unless a learned one has fewer errors by more than about a standard
     deviation.
     """
 
@@ -572,7 +572,7 @@ def choose_stages(
 
 
 def _reduced(candidate: Regression) -> Regression:
-    """The candidate with few landmarks and the squared loss, which ranks candidates alike and is far faster."""
+    """The candidate with few landmarks and the squared loss, which ranks candidates equally and is far faster."""
     n_landmarks = LIMITS.compared_landmarks
     if candidate.n_landmarks is not None:
         n_landmarks = min(candidate.n_landmarks, n_landmarks)
@@ -587,7 +587,7 @@ def _candidates(
 ) -> tuple[list[Regression], int]:
     """The base kernel itself, first; stage 1's best setting of every length scale; and smoother ones.
 
-    And how many of them are base kernels, which learn nothing.
+    Also returns how many of them are base kernels, which are not learned.
     """
     by_scale = {_scale_of(chosen.hyper_kernel): chosen}
     rows = [row for row in results if row["alpha"] >= LIMITS.closest_alpha]

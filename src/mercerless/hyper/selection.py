@@ -213,12 +213,12 @@ def choose_centers(hyper: HyperKernel, X: NDArray, n_centers: int, method: str, 
 
 
 def pairs_of_grid(n_items: int) -> int:
-    """How many pairs this many items have, each with itself included."""
+    """Number of pairs of this many items, including each item with itself."""
     return n_items * (n_items + 1) // 2
 
 
 def items_of_grid(n_pairs: int) -> int:
-    """The most items that have at most so many pairs."""
+    """The largest number of items with at most this many pairs."""
     return int((np.sqrt(8 * n_pairs + 1) - 1) // 2)
 
 
@@ -258,7 +258,7 @@ class Regression(NamedTuple):
     n_jobs: int | None = None
 
     def loss_weight(self, n_items: float) -> float:
-        """C for a part of this many items: as given, or such that errors weigh as in the squared loss with alpha."""
+        """C for a part of this many items: as given, or the equivalent of the squared loss with alpha."""
         if self.C is not None:
             return float(self.C)
         assert self.alpha is not None

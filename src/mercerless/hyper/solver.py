@@ -58,7 +58,7 @@ class SeparableDesign(NamedTuple):
     ) -> tuple[NDArray, float]:
         """The adjoint of ``apply + shift`` at the used entries of a block, and their sum; ``work`` keeps buffers.
 
-        Where freed memory goes back to the system at once, as in Dask's workers, new arrays would cost a third more.
+        If freed memory goes back to the system at once, as in Dask's workers, new arrays would cost a third more.
         """
         left = self.features[rows]
         right = self.features[columns]
@@ -156,7 +156,7 @@ class HyperSolution(NamedTuple):
 
     coef: NDArray
     intercept: float
-    certificate: float  # relative optimality residual or duality gap, as the solver says
+    certificate: float  # relative optimality residual or duality gap, depending on the solver
     n_iter: int = 0  # 0 for direct solvers
 
 

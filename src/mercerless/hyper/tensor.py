@@ -72,7 +72,7 @@ class _Weights(NamedTuple):
 
 
 class TensorProblem:
-    """Everything of a fully observed problem that does not depend on the penalties: solve many of them cheaply.
+    """The part of a fully observed problem that does not depend on the penalties, to solve for many of them cheaply.
 
     The problem is ``min |S - K|_F^2 + alpha |K - trend|^2`` over kernels of the tensor hyper-RKHS with item kernel
     ``G + noise [same item]``; the trend is not penalized. With ``sigma = values + noise`` and

@@ -358,7 +358,7 @@ def hyper_error_decomposition(
     *,
     alpha: float,
 ) -> HyperErrors:
-    """Every term of Proposition 10 for the squared loss, on a population of which all pairs are known.
+    """Every term of Proposition 10 for the squared loss, on a population whose pairs are all known.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class HyperThresholds:
     # Kernels that are only compared are learned from at most this many items and landmarks.
     compared_items: int = 2000
     compared_landmarks: int = 200
-    # This many held-out rows settle a comparison.
+    # This many held-out rows are enough for a comparison.
     held_out_rows: int = 2000
     # With fewer items nothing is compared.
     fewest_items: int = 10
@@ -68,9 +68,9 @@ class HyperThresholds:
     # ---- stage 2: the machine
     # With more items than this the machine works on low-rank features.
     large: int = 3000
-    # A pass of the linear machine looks at Newton steps of lengths 1, 1/2, ..., so many.
+    # A pass of the linear machine evaluates this many Newton steps, of lengths 1, 1/2, ...
     step_lengths: int = 8
-    # Features that tell candidates apart as well as all of them.
+    # Number of features that rank candidates as well as all features do.
     compared_components: int = 400
     # The loss weights compared by machines on the matrix and on features, for labels and for numbers.
     matrix_weights_of_labels: tuple[float, ...] = _powers_of_ten(-2, 3)

@@ -1,5 +1,6 @@
-"""Maps: items as points of a plane, such that similar items are near each other."""
+"""Maps: items as points of a plane, with similar items close together."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +13,17 @@ from threadpoolctl import threadpool_limits
 
 from mercerless.spectra import implied_distances
 
-# The neighborhood of an item has this many items.
-_NEIGHBORS = 10
-# With fewer items neighborhoods are meaningless.
-_FEWEST = 12
-# Steps of t-SNE; twice as many keep no more neighbors.
-_STEPS = 500
+
+@dataclass(frozen=True)
+class MapRules:
+    """How the items of a map are placed and judged."""
+
+    neighbors: int = 10  # items of a neighborhood
+    fewest: int = 12  # with fewer items, neighborhoods are meaningless
+    steps: int = 500  # of t-SNE; twice as many keep no more neighbors
+
+
+RULES = MapRules()
 
 
 class Map(NamedTuple):
@@ -37,17 +43,21 @@ class Map(NamedTuple):
 def draw_map(D: NDArray, by_neighborhoods: bool = True) -> Map:
     """Place items in a plane by their distances: by the two largest directions, or by neighborhoods (t-SNE).
 
-    Returns the one that keeps more of the items' ten nearest neighbors; if equal the first, whose distances have a
+    Returns the map that keeps more of the items' ten nearest neighbors; ties go to the first, whose distances have a
     meaning. Without ``by_neighborhoods``, which take most of the time, it is always the first.
     """
     plain = principal_plane(D)
     maps = {"principal directions": plain}
-    if by_neighborhoods and len(D) >= _FEWEST:
+    if by_neighborhoods and len(D) >= RULES.fewest:
         start = 1e-4 * plain / (plain.std(axis=0).max() or 1.0)
         start = start + 1e-6 * np.random.RandomState(0).normal(size=start.shape)
         perplexity = min(30.0, (len(D) - 1) / 3.0)
         tsne = TSNE(
-            metric="precomputed", init=start, perplexity=perplexity, max_iter=_STEPS, random_state=0
+            metric="precomputed",
+            init=start,
+            perplexity=perplexity,
+            max_iter=RULES.steps,
+            random_state=0,
         )
         # on a busy machine the threads of t-SNE wait for each other at every one of its steps
         with threadpool_limits(limits=1):
@@ -74,7 +84,7 @@ def principal_plane(D: NDArray) -> NDArray:
 
 def kept_neighbors(D: NDArray, points: NDArray) -> float:
     """The mean share of an item's ten nearest (by D) that are among its ten nearest points."""
-    k = min(_NEIGHBORS, len(D) - 1)
+    k = min(RULES.neighbors, len(D) - 1)
     if k < 1:
         return 1.0
     away = np.where(np.eye(len(D), dtype=bool), np.inf, 0.0)

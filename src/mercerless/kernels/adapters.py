@@ -55,7 +55,7 @@ class Metric(Kernel):
     Parameters
     ----------
     metric : str, default="rbf"
-        A name that `sklearn.metrics.pairwise.pairwise_kernels` knows, such as ``"linear"`` or ``"chi2"``.
+        A name of `sklearn.metrics.pairwise.pairwise_kernels`, such as ``"linear"`` or ``"chi2"``.
     params : dict or None, default=None
         Further arguments for it, such as ``{"gamma": 0.1}``.
 
@@ -72,7 +72,7 @@ class Metric(Kernel):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
-        """Whether every matrix is positive semi-definite; None where that is not known."""
+        """Whether every matrix is positive semi-definite; None if unknown."""
         if self.metric == "sigmoid":
             return False
         with_default_parameters = {
@@ -119,7 +119,7 @@ class GaussianProcessKernel(Kernel):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
-        """Whether every matrix is positive semi-definite; None where that is not known."""
+        """Whether every matrix is positive semi-definite; None if unknown."""
         # all of them are covariances, but for the wrapper of arbitrary pairwise functions
         kernels = [self.kernel, *self.kernel.get_params().values()]
         return None if any(isinstance(kernel, PairwiseKernel) for kernel in kernels) else True
@@ -251,7 +251,7 @@ class Covariance(GaussianProcessKernelBase):
 
 
 def _same_function(metric: str, n_features: int) -> Kernel:
-    """The kernel of this library that is scikit-learn's, which is faster and can be tuned; its own where none is."""
+    """This library's version of a kernel of scikit-learn, faster and tunable; the kernel itself if there is none."""
     if metric == "rbf":
         return Gaussian(np.sqrt(n_features / 2))
     if metric == "laplacian":

@@ -297,7 +297,7 @@ class Constant(Kernel):
 
     @property
     def definite(self) -> bool:  # type: ignore[override]
-        """Whether every matrix is positive semi-definite; None where that is not known."""
+        """Whether every matrix is positive semi-definite; None if unknown."""
         return self.value >= 0
 
     def diag(self, X: ArrayLike) -> NDArray:
@@ -341,7 +341,7 @@ class Scale(Kernel):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
-        """Whether every matrix is positive semi-definite; None where that is not known."""
+        """Whether every matrix is positive semi-definite; None if unknown."""
         if self.factor == 0:
             return True
         if self.factor > 0:
@@ -390,7 +390,7 @@ class _Pair(Kernel):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
-        """Whether every matrix is positive semi-definite; None where that is not known."""
+        """Whether every matrix is positive semi-definite; None if unknown."""
         return True if self.left.definite and self.right.definite else None
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
@@ -455,7 +455,7 @@ class Difference(_Pair):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
-        """Whether every matrix is positive semi-definite; None where that is not known."""
+        """Whether every matrix is positive semi-definite; None if unknown."""
         return None
 
     def _combine(self, left, right):

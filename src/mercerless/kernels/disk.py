@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-#: What stands for a pair without a value in matrices in which NaN means "not known yet".
+#: Marks a pair without a value in matrices in which NaN means "not known yet".
 GAP = -np.inf
 
 

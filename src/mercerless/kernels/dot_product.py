@@ -83,7 +83,7 @@ class Polynomial(_InnerProduct):
 
     @property
     def definite(self) -> bool:  # type: ignore[override]
-        """Whether every matrix is positive semi-definite; None where that is not known."""
+        """Whether every matrix is positive semi-definite; None if unknown."""
         return self.offset >= 0
 
     def _check_features(self, n_features):
@@ -179,7 +179,7 @@ class SphericalPolynomial(_InnerProduct):
 
     @property
     def definite(self) -> bool:  # type: ignore[override]
-        """Whether every matrix is positive semi-definite; None where that is not known."""
+        """Whether every matrix is positive semi-definite; None if unknown."""
         return float(self.length_scale) ** 2 >= 2
 
     def _check_features(self, n_features):

@@ -58,7 +58,7 @@ def random_pairs(X: NDArray, n_pairs: int, random_state=None) -> NDArray:
 class HyperKernel(BaseEstimator):
     """Base class of the hyper-kernels that expand a learned kernel in sections ``kappa(center, .)``.
 
-    A subclass says what a center is (`centers_of`), what a pair's own section is in terms of it (`center_scale`),
+    A subclass defines what a center is (`centers_of`), a pair's own section in terms of it (`center_scale`),
     evaluates sections on index pairs (`sections`), the inner products of sections (`gram`), and whole expansions.
     """
 
@@ -90,7 +90,7 @@ class HyperKernel(BaseEstimator):
         return values
 
     def centers_of(self, pairs: NDArray) -> NDArray:
-        """What stands for each of the pairs in an expansion: one center per pair."""
+        """The center of each pair in an expansion."""
         raise NotImplementedError
 
     def center_scale(self, pairs: NDArray) -> NDArray:

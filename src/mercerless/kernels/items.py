@@ -936,11 +936,11 @@ def recognize(function: Callable, items: Any) -> PairFunction | MatrixFunction:
 
 
 class Meter:
-    """Counts comparisons, estimates the time left, and prints both if asked to or if they take more than a minute."""
+    """Counts comparisons, estimates the time left, and prints both on request or if they take more than a minute."""
 
-    #: Seconds for all comparisons above which progress is printed without being asked for.
+    #: Seconds for all comparisons above which progress is printed without a request.
     long = 60.0
-    #: Seconds between lines, with and without being asked for.
+    #: Seconds between lines, with and without a request.
     pauses = (2.0, 15.0)
 
     def __init__(self, total: int, verbose: bool):

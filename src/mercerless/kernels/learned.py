@@ -70,7 +70,7 @@ class HyperExpansion(_LearnedKernel):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
-        """Whether every matrix is positive semi-definite; None where that is not known."""
+        """Whether every matrix is positive semi-definite; None if unknown."""
         if np.all(np.asarray(self.coef) >= 0) and self.intercept >= 0:
             return True
         items = (
@@ -186,7 +186,7 @@ class TensorExpansion(_LearnedKernel):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
-        """Whether every matrix is positive semi-definite; None where that is not known."""
+        """Whether every matrix is positive semi-definite; None if unknown."""
         if self.item_values is not None:
             return False if _has_negative(self.item_values) else None
         if len(self.trend_coef):

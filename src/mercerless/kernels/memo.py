@@ -215,7 +215,7 @@ def item_keys(items: NDArray) -> list | None:
     """Keys of items, by content; None if an item cannot be written down."""
     try:
         return [_key(item) for item in items]
-    except Exception:  # an object may refuse to be pickled in any way
+    except Exception:  # pickling an object may raise anything
         return None
 
 
@@ -264,7 +264,7 @@ def _content(thing: Any) -> Hashable:
     """A digest of an object; its identity if it cannot be written down."""
     try:
         return _digest(pickle.dumps(thing, protocol=5))
-    except Exception:  # an object may refuse to be pickled in any way
+    except Exception:  # pickling an object may raise anything
         return id(thing)
 
 
@@ -276,7 +276,7 @@ def state_of(function: Any) -> bytes | None:
     """
     try:
         return _Writer(with_classes=True).digest(function)
-    except Exception:  # an object may refuse to be pickled in any way
+    except Exception:  # pickling an object may raise anything
         return None
 
 
@@ -284,7 +284,7 @@ def fingerprint(function: Any) -> str | None:
     """The state of a function as it is the same in every process; None if it cannot be written down."""
     try:
         return _StableWriter(with_classes=True).digest(function).hex()
-    except Exception:  # an object may refuse to be pickled in any way
+    except Exception:  # pickling an object may raise anything
         return None
 
 
@@ -295,7 +295,7 @@ def stable_keys(items: NDArray) -> list[bytes]:
         writer = _StableWriter(with_classes=False)
         try:
             key = _plain_key(item) or writer.digest(item)
-        except Exception:  # an object may refuse to be pickled in any way
+        except Exception:  # pickling an object may raise anything
             key = None
         if key is None or writer.identities:
             raise ValueError(

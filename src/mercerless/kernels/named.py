@@ -141,8 +141,8 @@ class Gower(Kernel):
         if np.isnan(out).any():
             i, j = np.argwhere(np.isnan(out))[0]
             raise ValueError(
-                f"Rows {i} and {j} have no column that both know, so that Gower's similarity has "
-                "no value; leave out rows with many gaps, or fill some."
+                f"Rows {i} and {j} have no column that is known in both, so Gower's similarity "
+                "has no value; leave out rows with many gaps, or fill some."
             )
         return out
 

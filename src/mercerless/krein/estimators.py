@@ -117,7 +117,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
     _without_out_of_fold = (
         "leave alpha_positive at None, or give several, so that cross-validation chooses"
     )
-    _score_bytes = 8.0  # for each candidate and target, of what is kept to choose by
+    _score_bytes = 8.0  # of the scores kept for each candidate and target
 
     def __init__(
         self,
@@ -942,7 +942,7 @@ class _KreinMachine(_KreinModel):
 
     def _check_parameters(self) -> None:
         check_number("C", self.C)
-        if self.negative_penalty != np.inf:  # which cuts the negative part off
+        if self.negative_penalty != np.inf:  # infinity drops the negative part
             check_number("negative_penalty", self.negative_penalty)
 
     def _stabilized(self, X: Any, weight: NDArray) -> tuple[Basis, Stabilized]:
@@ -971,7 +971,7 @@ class _KreinMachine(_KreinModel):
             beta, np.array([machine.intercept for machine in machines])
         )
         gap = max(machine.gap for machine in machines)
-        # libsvm stops on the gradient of the dual and warns for itself
+        # libsvm stops on the gradient of the dual and has its own warning
         if gap > 1e-6 and getattr(self, "loss", "hinge") == "squared_hinge":
             warn(
                 f"The relative duality gap is {gap:.1e}; the kernel matrix may be badly scaled, "

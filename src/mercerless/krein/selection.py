@@ -1,6 +1,6 @@
 """Choose the penalties of least squares in Krein spaces: one decomposition per fold, then every candidate is cheap.
 
-`Family` says which problem is solved and `Candidates` for which penalties and radii. `ExactProblem` and
+`Family` is the problem to solve, `Candidates` are its penalties and radii. `ExactProblem` and
 `LandmarkProblem` make the folds; `ValidationObjective` is the held-out error as a smooth function of all parameters.
 """
 
@@ -100,11 +100,11 @@ class Candidates(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of candidates."""
         return len(self.alpha_positive)
 
     def take(self, chosen: slice) -> "Candidates":
-        """A range of them."""
+        """A range of the candidates."""
         return Candidates(
             self.alpha_positive[chosen],
             self.alpha_negative[chosen],
@@ -275,7 +275,7 @@ class ExactProblem:
 
 
 class LandmarkProblem:
-    """The same on landmarks: one pass over blocks of rows, of which only triangular factors are kept."""
+    """The same on landmarks: one pass over blocks of rows, keeping only triangular factors."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ class KreinThresholds:
     """Sizes, memory and grids, each with its reason. The bytes are measured; tests/test_memory.py asserts them."""
 
     # ---- landmarks
-    # With more rows, landmarks="auto" uses landmarks, at most so many.
+    # With more rows, landmarks="auto" uses landmarks, at most this many.
     exact_rows: int = 4000
     auto_landmarks: int = 1000
     # Held-out rows per fold with landmarks; more do not change a choice.
@@ -27,7 +27,7 @@ class KreinThresholds:
     block_bytes: int = 2**28
 
     # ---- certificates
-    # Larger ones are warned of.
+    # Larger ones cause a warning.
     largest_residual: float = 1e-8
 
     # ---- candidates for whatever the user does not give

@@ -524,7 +524,10 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         need = self._full_need(n)
         budget = memory_budget()
         if need > budget >= landmark_need(n, _auto_landmarks(n)):
-            return f"all comparisons would need {format_bytes(need)} of memory and the budget is {format_bytes(budget)}"
+            return (
+                f"all comparisons would need {format_bytes(need)} of memory and the budget is "
+                f"{format_bytes(budget)}"
+            )
         return None
 
     def _with_landmarks(

@@ -212,8 +212,8 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
             kept = np.array([0])  # a constant: one item with a coefficient of zero
             if len(np.unique(labels)) > 1:
                 warn(
-                    "SimilaritySVC uses no training item, so it predicts the same for all; raise C, "
-                    "or choose another kernel.",
+                    "SimilaritySVC uses no training item, so it predicts the same for all; "
+                    "raise C, or choose another kernel.",
                     UselessModelWarning,
                 )
         gap = max(machine.gap for machine in machines)

@@ -42,7 +42,8 @@ class ItemSpread(NamedTuple):
     errors: NDArray  # (n,), absolute
     predictions: NDArray  # (n,)
     weight: NDArray  # (n,)
-    mixture: NDArray  # (3,), of the mean errors of all, of the nearest items, and of the nearest predictions
+    # (3,), of the mean errors of all, of the nearest items, and of the nearest predictions
+    mixture: NDArray
     out_of_fold: NDArray  # (n,), scales of the training items by the errors of other folds
 
     def __call__(self, new: Comparisons, predictions: NDArray) -> NDArray:
