@@ -107,8 +107,8 @@ BUGS = [
     ),
     Bug(
         "race-auc-class",
-        "probabilities[:, 1] if len(classes) == 2",
-        "probabilities[:, 0] if len(classes) == 2",
+        "ranks = probability[:, -1] if len(classes) == 2",
+        "ranks = probability[:, 0] if len(classes) == 2",
         RACE + "areas",
     ),
     Bug(
