@@ -41,12 +41,12 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autosummary_imported_members = True
-# reference pages link to the page of the user guide; names without one give an empty string
-pages_of_names = tomllib.loads((Path(__file__).parent / "guides.toml").read_text(encoding="utf-8"))
+# reference pages link to the page of the user guide (an empty string if there is none) and to examples
+links = tomllib.loads((Path(__file__).parent / "guides.toml").read_text(encoding="utf-8"))
 guides = defaultdict(str)
-for page, names in pages_of_names.items():
+for page, names in links["pages"].items():
     guides.update(dict.fromkeys(names, page))
-autosummary_context = {"guides": guides}
+autosummary_context = {"guides": guides, "siblings": links["examples"]}
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
@@ -71,6 +71,8 @@ sphinx_gallery_conf = {
             "plot_directed_citations.py",
             "plot_table_words.py",
             "plot_similarity_strings.py",
+            "plot_compare_learners.py",
+            "plot_few_landmarks.py",
             "plot_see_label_errors.py",
             "plot_see_reasons.py",
             "plot_similarity_verdict.py",

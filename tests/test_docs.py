@@ -118,12 +118,23 @@ def test_every_figure_of_the_gallery_has_a_title():
                 assert "title" in figure or "Display.from" in figure, f"{path.name}: {figure[:60]}"
 
 
+LINKS = tomllib.loads((DOCS / "guides.toml").read_text(encoding="utf-8"))
+
+
 def test_every_public_name_has_a_page_of_the_user_guide():
-    guides = tomllib.loads((DOCS / "guides.toml").read_text(encoding="utf-8"))
-    assert {page for page in guides if not (DOCS / f"{page}.md").exists()} == set()
-    names = [name for listed in guides.values() for name in listed]
+    pages = LINKS["pages"]
+    assert {page for page in pages if not (DOCS / f"{page}.md").exists()} == set()
+    names = [name for listed in pages.values() for name in listed]
     assert len(names) == len(set(names)), "a name has one page"
     assert set(mercerless.__all__) - set(names) == set()
+
+
+def test_every_public_class_has_an_example():
+    code = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "examples").rglob("*.py"))
+    shown = [LINKS["examples"].get(name, name) for name in mercerless.__all__ if name[0].isupper()]
+    assert {name for name in shown if not re.search(rf"\b{name}\(", code)} == set()
+    unneeded = [name for name in LINKS["examples"] if re.search(rf"\b{name}\(", code)]
+    assert unneeded == [], "they have examples of their own"
 
 
 def test_every_page_is_in_the_table_of_contents():
