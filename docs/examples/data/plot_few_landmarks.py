@@ -58,9 +58,8 @@ names, counts, accuracies = zip(*rows)
 ax.plot(counts, accuracies, "o-", color="#0072B2")
 for name, count, accuracy in rows:
     ax.annotate(name, (count, accuracy), xytext=(4, -14), textcoords="offset points", fontsize=8)
-ax.set(xscale="log", xlabel="comparisons to fit", ylabel="accuracy on new items")
-ax.set(ylim=(0.5, 1.0), title="Accuracy by the number of comparisons")
-ax.margins(x=0.15)
+ax.set(xlabel="comparisons to fit", ylabel="accuracy on new items", ylim=(0.5, 1.0))
+ax.set(xlim=(0, 52000), xticks=counts, title="Accuracy by the number of comparisons")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
