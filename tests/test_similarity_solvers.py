@@ -207,9 +207,11 @@ def test_class_distances_equal_sorting():
     onehot = np.eye(4)[labels]  # class 2 does not occur, class 3 has two items
     for count in (1, 3):
         expected = class_distance(distances, labels, count, 4)
-        np.testing.assert_allclose(class_distances(distances, onehot, count), expected, rtol=1e-12)
         np.testing.assert_allclose(
-            class_distances(distances, 2.0 * onehot - 1.0, count), expected, rtol=1e-12
+            class_distances(distances, onehot, [count])[0], expected, rtol=1e-12
+        )
+        np.testing.assert_allclose(
+            class_distances(distances, 2.0 * onehot - 1.0, [count])[0], expected, rtol=1e-12
         )
 
 
@@ -278,6 +280,24 @@ def test_neighbors_equal_sorting_and_share_ties():
     np.testing.assert_allclose(neighbor_means(tied, values, [3])[3], [[expected]])
     order = RANDOM.permutation(5)
     np.testing.assert_allclose(neighbor_means(tied[:, order], values[order], [3])[3], [[expected]])
+
+
+def test_neighbors_with_ties_beyond_the_last_that_counts():
+    # whole numbers: nearly every row has items as far as the 5th nearest among those that are not
+    distances = RANDOM.randint(4, size=(20, 60)).astype(float)
+    weight = RANDOM.uniform(0.5, 2.0, 60)
+    Y = targets(60)
+    means = neighbor_means(distances, Y, [2, 5], weight)
+    for row, of_item in enumerate(distances):
+        expected = {}
+        for count in (1, 2, 5):
+            last = np.sort(of_item)[count - 1]
+            votes = (of_item < last).astype(float)
+            votes[of_item == last] = (count - votes.sum()) / np.sum(of_item == last)
+            expected[count] = (votes * weight) @ Y / (votes @ weight)
+        for count in (2, 5):
+            mixed = (expected[count] + 1e-3 * expected[1]) / 1.001
+            np.testing.assert_allclose(means[count][row], mixed, rtol=1e-10)
 
 
 def test_neighbors_tied_up_to_rounding_share_their_votes():
@@ -373,6 +393,19 @@ def test_calibration_does_not_depend_on_the_scale_of_scores(scale):
     expected = first(scores)
     np.testing.assert_allclose(second(scale * scores + 5.0 * scale), expected, atol=1e-7)
     assert second.gradient <= 1e-9
+
+
+def test_calibration_starts_anywhere():
+    onehot = np.eye(3)[RANDOM.randint(3, size=80)]
+    scores = 3.0 * onehot + RANDOM.normal(size=(4, 80, 3))
+    scores[3] = 2.0  # constant
+    expected = calibrate(scores, onehot)
+    near = calibrate(scores[:, :60], onehot[:60])
+    far = near._replace(slope=50.0 * near.slope, bias=near.bias + 7.0)
+    for start in (near, far):
+        found = calibrate(scores, onehot, start=start)
+        assert found.gradient <= 1e-9
+        np.testing.assert_allclose(found(scores), expected(scores), atol=1e-7)
 
 
 def test_calibration_of_separable_constant_and_absent():

@@ -452,14 +452,14 @@ BUGS = [
     ),
     Bug(
         "stack-feature-weights",
-        "(inverse[:, None] * root)[:, :, None] *",
-        "inverse[:, None, None] *",
+        "np.where(is_constant, 0.0, np.sqrt(weight) / divisor)",
+        "np.where(is_constant, 0.0, 1.0 / divisor)",
         f"{SIM} -k repeated",
     ),
     Bug(
         "stack-feature-norm",
-        "np.fill_diagonal(A, diagonal + penalty * norm)",
-        "np.fill_diagonal(A, diagonal + penalty)",
+        "np.fill_diagonal(work, diagonal + penalty * norm)",
+        "np.fill_diagonal(work, diagonal + penalty)",
         f"{SIM} -k primal",
     ),
     Bug(
@@ -471,9 +471,21 @@ BUGS = [
     Bug("stack-logistic-momentum", "step / (step + 3.0)", "step / 3.0", f"{SIM} -k logistic"),
     Bug(
         "stack-logistic-weights",
-        "root.T**2 / curvature",
-        "root.T / curvature",
+        "bias_rate = root[:, 0] ** 2 /",
+        "bias_rate = root[:, 0] /",
         f"{SIM} -k logistic",
+    ),
+    Bug(
+        "stack-neighbors-ties-beyond",
+        "is_tied = last_two[:, 1] - last_two[:, 0] <= tol[:, 0]",
+        "is_tied = last_two[:, 1] < last_two[:, 0]",
+        f"{SIM} -k ties_beyond",
+    ),
+    Bug(
+        "stack-spectrum-reflections",
+        'self._reflect(columns, "T")',
+        'self._reflect(columns, "N")',
+        f"{SIM} -k spectral",
     ),
     Bug(
         "stack-class-distances",

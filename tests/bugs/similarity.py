@@ -16,8 +16,8 @@ BUGS = [
     ),
     Bug(
         "sim-classes-see-block",
-        "scores[:, train], Y[train], weight[train], settings, pull\n",
-        "scores, Y, weight, settings, pull\n",
+        "scores[:, train], Y[train], weight[train], settings, pull, start\n",
+        "scores, Y, weight, settings, pull, start\n",
         f"{OUT} -k 'own_target and classes and not several'",
     ),
     Bug(

@@ -694,7 +694,9 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         if self.direction == "both":
             row_bytes = LIMITS.directed_row_bytes
         n_bytes = row_bytes * len(self.stack_.members.diagonal)
-        budget = min(2**28, memory_budget() // 2)
+        budget = 2**24
+        if n_bytes * len(items) > budget:
+            budget = max(budget, min(2**28, memory_budget() // 2))
         for rows in row_blocks(len(items), n_bytes, budget):
             of_rows = None if diagonal is None else diagonal[rows]
             back_rows = None if back is None else back[rows]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mercerless.core.memory import row_blocks
 from mercerless.similarity.solver import (
+    FeatureRows,
     class_distances,
     feature_path,
     kernel_path,
@@ -53,6 +54,8 @@ class Grids:
     logistic_items: int = 200
     #: Smallest distance to a class whose logarithm is taken, in units of the median: copies have none.
     smallest_distance: float = 1e-3
+    #: Work space for a block of new rows: its matrices stay in the processor's cache.
+    block_bytes: int = 2**25
 
 
 GRIDS = Grids()
@@ -140,6 +143,18 @@ class Comparisons:
         """Median squared distance of different items, if rows and columns are the same items."""
         return median_square(self.squares)
 
+    def profiles(self, weight: NDArray) -> FeatureRows:
+        """Rows of standardized distances of training items, kept because several families need the same.
+
+        A column carries its item's weight, so that weights equal repetition.
+        """
+        kept = self.__dict__.get("_profiles")
+        if kept is None or kept[0] is not weight:
+            rows = FeatureRows.of(self.distances, weight / weight.mean(), standardize=True)
+            kept = (weight, rows)
+            self.__dict__["_profiles"] = kept
+        return kept[1]
+
     def take(self, rows: Any) -> Self:
         """Comparisons of some rows with all columns."""
         diagonal = None
@@ -171,7 +186,8 @@ class Comparisons:
 def median_square(squares: NDArray, different: NDArray | None = None) -> float:
     """Median between different items, those above the diagonal; if it is 0 the mean, if that is 0, one."""
     if different is None:
-        values = squares[np.triu_indices(len(squares), 1)]
+        items = np.arange(len(squares))
+        values = squares[np.less.outer(items, items)]
     else:
         values = squares[different]
     median = np.median(values) if len(values) else 0.0
@@ -343,14 +359,13 @@ class LogisticDistances(LogisticFamily):
     def __init__(self) -> None:
         super().__init__(settings_of("logistic_distances", GRIDS.logistic_steps))
 
+    def _learn(self, train: Comparisons) -> None:
+        rows = train.profiles(self.weight)
+        coef, intercept = rows.logistic_path(self.targets, parameters_of(self.settings))
+        self.models = (LinearModel(self.settings, coef, intercept),)
+
     def base(self, comparisons: Comparisons) -> NDArray:
         return comparisons.distances
-
-    def solve(self, features: NDArray, settings: Sequence[Setting]) -> tuple[NDArray, NDArray]:
-        steps = parameters_of(settings)
-        return feature_path(
-            features, self.targets, steps, self.weight, standardize=True, logistic=True
-        )
 
 
 class DistanceFeatures(LinearFamily):
@@ -361,12 +376,13 @@ class DistanceFeatures(LinearFamily):
     def __init__(self) -> None:
         super().__init__(settings_of("features", GRIDS.feature_penalties))
 
+    def _learn(self, train: Comparisons) -> None:
+        rows = train.profiles(self.weight)
+        coef, intercept = rows.ridge_path(self.targets, parameters_of(self.settings))
+        self.models = (LinearModel(self.settings, coef, intercept),)
+
     def base(self, comparisons: Comparisons) -> NDArray:
         return comparisons.distances
-
-    def solve(self, features: NDArray, settings: Sequence[Setting]) -> tuple[NDArray, NDArray]:
-        penalties = parameters_of(settings)
-        return feature_path(features, self.targets, penalties, self.weight, standardize=True)
 
 
 def gaussians(squares: NDArray, factor: float) -> NDArray:
@@ -423,11 +439,16 @@ class Standardizer(NamedTuple):
         return (A - self.mean) * self.factor
 
 
+def squares_of(A: NDArray) -> NDArray:
+    """Squared lengths of rows."""
+    return np.einsum("ij,ij->i", A, A)
+
+
 def squares_between(A: NDArray, B: NDArray, inner: NDArray | None = None) -> NDArray:
     """Squared distances between rows, from their inner products if these are known."""
     if inner is None:
         inner = A @ B.T
-    return squared_distances(inner, np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B))
+    return squared_distances(inner, squares_of(A), squares_of(B))
 
 
 class Profiles(LinearFamily):
@@ -440,21 +461,24 @@ class Profiles(LinearFamily):
     needs_diagonal = True
     standardize: Standardizer
     rows: NDArray  # (n, n), profiles of the training items
+    lengths: NDArray  # (n,), squared
     unit: float  # their median squared distance
 
     def __init__(self) -> None:
         super().__init__(settings_of("profiles", GRIDS.profile_penalties, GRIDS.profile_widths))
 
     def learn_base(self, train: Comparisons) -> NDArray:
-        weight = self.weight / self.weight.mean()
-        self.standardize = Standardizer.of_items(train.distances, weight)
-        self.rows = self.standardize(train.distances)
-        base = squares_between(self.rows, self.rows)
+        profiles = train.profiles(self.weight)
+        self.standardize = Standardizer(profiles.mean, profiles.factor)
+        self.rows = profiles.rows
+        self.lengths = squares_of(profiles.rows)
+        base = squared_distances(profiles.inner, self.lengths, self.lengths)
         self.unit = median_square(base)
         return base
 
     def base(self, comparisons: Comparisons) -> NDArray:
-        return squares_between(self.standardize(comparisons.distances), self.rows)
+        rows = self.standardize(comparisons.distances)
+        return squared_distances(rows @ self.rows.T, squares_of(rows), self.lengths)
 
     def features(self, base: NDArray, width: float) -> NDArray:
         return gaussians(base, width / self.unit)
@@ -504,10 +528,11 @@ class ClassDistances(StackFamily):
         return new.distances / np.sqrt(self.unit)
 
     def scores(self, new: Comparisons) -> NDArray:
-        distances = self.distances(new)
+        counts = sorted({int(setting.parameter) for setting in self.settings})
+        means = class_distances(self.distances(new), self.targets, counts)
         scores = []
         for setting in self.settings:
-            away = class_distances(distances, self.targets, int(setting.parameter))
+            away = means[counts.index(int(setting.parameter))]
             if setting.log:
                 away = np.log(np.maximum(away, GRIDS.smallest_distance))
             scores.append(away.mean(axis=1, keepdims=True) - away)
@@ -571,7 +596,7 @@ class Members:
     def scores(self, new: Comparisons) -> NDArray:
         """Scores (n_settings, m, q) of new rows; 0 from families that need own similarities which are not known."""
         scores = np.zeros((len(self.settings), len(new), self.n_outputs))
-        for rows in row_blocks(len(new), self.row_bytes):
+        for rows in row_blocks(len(new), self.row_bytes, GRIDS.block_bytes):
             part = new.take(rows)
             start = 0
             for family in self.families:

@@ -1,11 +1,11 @@
 """Learners on one matrix of similarities: ridges on its spectrum and on features, neighbors, and the 1-norm machine."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, eigh, get_lapack_funcs
 from scipy.optimize import linprog
 
 from mercerless.spectra import repaired_values
@@ -83,18 +83,73 @@ def spectral_path(
     eigenvalue that t keeps, gives the weighted mean of ``Y``.
     """
     root, column_mean, centered = _center(K, weight)
-    # eigh reads one triangle only, so the last bits of asymmetry do not matter
-    values, vectors = eigh(centered, driver="evd", overwrite_a=True, check_finite=False)
-    sizes = np.abs(values)
-    kept = sizes > 1e-8 * sizes.max()
-    values = values[kept]
-    vectors = vectors[:, kept]
+    spectrum = Spectrum.of(centered)
     mean = (root**2 * Y).mean(axis=0)
-    target = vectors.T @ (root * (Y - mean))
-    spectral = _filtered(values, target, settings)
-    coef = root[:, :, None] * np.tensordot(vectors, spectral, 1)
+    target = spectrum.enter(root * (Y - mean))
+    coefficients = _filtered(spectrum.values, target, settings)
+    coef = root[:, :, None] * spectrum.leave(coefficients)
     intercept = mean - np.tensordot(column_mean, coef, 1)
     return coef, intercept
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues of a symmetric matrix, and its eigenvectors as two factors that are never multiplied.
+
+    ``A = Q T Q^T`` with T tridiagonal and Q a product of reflections, ``T = Z diag(values) Z^T``. For a few vectors the
+    factors cost less than the eigenvectors ``Q Z``: about two thirds of ``eigh`` for 500 items, half for 2000. Only
+    eigenvalues above 1e-8 of the largest are kept.
+    """
+
+    values: NDArray  # (rank,)
+    vectors: NDArray  # Z (n, rank)
+    reflectors: NDArray  # (n - 1, n - 1), below the diagonal
+    factors: NDArray  # (n - 1,), of the reflections
+
+    @classmethod
+    def of(cls, A: NDArray) -> Self:
+        """Decompose A, which is overwritten; one triangle is read, so the last bits of asymmetry do not matter."""
+        n = len(A)
+        if n == 1:  # which LAPACK does not take
+            return cls(A[0, A[0] != 0.0], np.ones((1, int(A[0, 0] != 0.0))), A[1:, 1:], A[1:, 0])
+        tridiagonalize, size_of_work, decompose = get_lapack_funcs(
+            ("sytrd", "sytrd_lwork", "stevd"), (A,)
+        )
+        work, _ = size_of_work(n, lower=1)
+        # of a symmetric matrix the transpose in Fortran's order is the matrix in C's
+        reflectors, diagonal, below, factors, _ = tridiagonalize(
+            A.T, lower=1, lwork=int(work), overwrite_a=1
+        )
+        values, vectors, info = decompose(diagonal, below)
+        if info != 0:
+            raise LinAlgError("The eigenvalues of the centered similarities did not converge.")
+        sizes = np.abs(values)
+        kept = sizes > 1e-8 * sizes.max()
+        if not kept.all():
+            values = values[kept]
+            vectors = vectors[:, kept]
+        return cls(values, vectors, reflectors[1:, :-1], factors)
+
+    def enter(self, columns: NDArray) -> NDArray:
+        """Coordinates (rank, q) of columns (n, q) in the eigenvectors."""
+        return self.vectors.T @ self._reflect(columns, "T")
+
+    def leave(self, coordinates: NDArray) -> NDArray:
+        """Vectors (n, ...) of coordinates (rank, ...) in the eigenvectors."""
+        columns = np.tensordot(self.vectors, coordinates, 1)
+        flat = self._reflect(columns.reshape(len(columns), -1), "N")
+        return np.ascontiguousarray(flat).reshape(columns.shape)
+
+    def _reflect(self, columns: NDArray, transpose: str) -> NDArray:
+        """Q or its transpose times columns: it leaves the first row alone."""
+        reflected = np.array(columns, order="F")
+        if len(reflected) > 1:
+            (multiply,) = get_lapack_funcs(("ormqr",), (self.reflectors,))
+            rest = np.asfortranarray(reflected[1:])
+            space = max(64, 64 * rest.shape[1])
+            reflected[1:], _, _ = multiply(
+                "L", transpose, self.reflectors, self.factors, rest, space, overwrite_c=1
+            )
+        return reflected
 
 
 def _filtered(values: NDArray, target: NDArray, settings: Sequence[tuple]) -> NDArray:
@@ -135,28 +190,39 @@ def logistic_path(
     the penalty: what few directions of large variance explain comes first, and it costs less than to solve for several
     penalties to the end. No step depends on the scale of A or on the order of its rows.
     """
-    onehot = (Y > 0.0).astype(float)
-    n_features = A.shape[1]
-    of_slopes = np.linalg.norm(A @ A.T) or 1.0
-    of_biases = (root**2).sum()
-    curvature = np.append(np.full(n_features, of_slopes), of_biases) / 2.0
-    design = np.column_stack([A / root, np.ones(len(Y))])
-    back = design.T * (root.T**2 / curvature[:, None])
-    theta = np.zeros((n_features + 1, Y.shape[1]))
-    old = theta
-    points = []
+    gram = A @ A.T
+    curvature = (np.linalg.norm(gram) or 1.0) / 2.0
+    # slopes are ``A^T (root * alpha) / curvature``, so that a step costs one product; classes before items
+    onehot = np.ascontiguousarray((Y > 0.0).T, dtype=float)
+    to_logits = gram
+    to_logits *= root / (root.T * curvature)
+    bias_rate = root[:, 0] ** 2 / ((root**2).sum() / 2.0)
+    alpha = np.zeros(onehot.shape)
+    bias = np.zeros(len(onehot))
+    old_alpha = alpha
+    old_bias = bias
+    alphas = []
+    biases = []
     for step in range(int(max(steps))):
         momentum = step / (step + 3.0)
-        ahead = theta + momentum * (theta - old)
-        logits = design @ ahead
-        proba = np.exp(logits - logits.max(axis=1, keepdims=True))
-        proba /= proba.sum(axis=1, keepdims=True)
-        old = theta
-        theta = ahead - back @ (proba - onehot)
+        ahead = alpha + momentum * (alpha - old_alpha)
+        ahead_bias = bias + momentum * (bias - old_bias)
+        logits = ahead @ to_logits
+        logits += ahead_bias[:, None]
+        logits -= logits.max(axis=0)
+        proba = np.exp(logits, out=logits)
+        proba /= proba.sum(axis=0)
+        proba -= onehot
+        old_alpha = alpha
+        old_bias = bias
+        alpha = ahead - proba
+        bias = ahead_bias - proba @ bias_rate
         if step + 1 in steps:
-            points.append(theta)
-    path = np.stack(points, axis=1)
-    return path[:-1], path[-1]
+            alphas.append(alpha)
+            biases.append(bias)
+    duals = np.stack(alphas).transpose(2, 0, 1)
+    slopes = np.tensordot(A.T, root[:, :, None] * duals, 1) / curvature
+    return slopes, np.stack(biases)
 
 
 def landmark_path(
@@ -220,37 +286,70 @@ def feature_path(
 ) -> tuple[NDArray, NDArray]:
     """``min_c sum_i w_i (y_i - mean - (F_i - mean) c)^2 + penalty * |A|_F * sum_j c_j^2 / w_j``.
 
-    Ridge regression on a row of ``F`` as features (divided by their standard deviations where `standardize`), in its
+    Ridge regression on a row of ``F`` as features (divided by their standard deviations if `standardize`), in its
     dual form with ``A`` the weighted Gram matrix of the centered rows; one Cholesky factorization per penalty, all
     targets at once: coef (n, n_penalties, q) of the columns of ``F`` as given, and intercept (n_penalties, q). Column j
     belongs to training item j, so it carries that item's weight and whole weights equal repeated items. Constant
-    columns get the coefficient 0; if all are constant the prediction is the weighted mean of ``Y``. Where `logistic`,
+    columns get the coefficient 0; if all are constant the prediction is the weighted mean of ``Y``. If `logistic`,
     it is `logistic_path` on the same features, and the penalties are its numbers of steps.
     """
-    n = len(F)
-    weight = _mean_one(weight, n)
-    root = np.sqrt(weight)[:, None]
-    column_mean = weight @ F / n
-    features = (F - column_mean) * root * root.T
-    squares = np.einsum("ij,ij->j", features, features)
-    spread = np.sqrt(squares / (n * weight))
-    # what is left of a constant column after centering is rounding
-    is_constant = spread <= 1e-13 * np.abs(column_mean)
-    divisor = np.ones(len(spread))
-    if standardize:
-        divisor = np.where(is_constant, 1.0, spread)
-    inverse = np.where(is_constant, 0.0, 1.0 / divisor)
-    features *= inverse
-    mean = weight @ Y / n
+    weight = _mean_one(weight, len(F))
+    rows = FeatureRows.of(F, weight, standardize)
     if logistic:
-        slopes, level = logistic_path(features, root, Y, penalties)
-    else:
-        dual = ridge_path(features @ features.T, root * (Y - mean), penalties)
-        slopes = np.tensordot(features.T, dual, 1)
-        level = mean
-    coef = (inverse[:, None] * root)[:, :, None] * slopes
-    intercept = level - np.tensordot(column_mean, coef, 1)
-    return coef, intercept
+        return rows.logistic_path(Y, penalties)
+    return rows.ridge_path(Y, penalties)
+
+
+class FeatureRows(NamedTuple):
+    """Centered and scaled features of the training items, for what several learners do with the same ones."""
+
+    weight: NDArray  # (n,), of mean one
+    mean: NDArray  # (p,), of the columns
+    factor: NDArray  # (p,), of the columns; 0 for constant ones
+    rows: NDArray  # (n, p), ``(F - mean) * factor``
+    inner: NDArray  # (n, n), inner products of the rows
+
+    @classmethod
+    def of(cls, F: NDArray, weight: NDArray, standardize: bool) -> Self:
+        """From features (n, n), columns of the training items, and weights of mean one."""
+        mean = weight @ F / len(F)
+        rows = F - mean
+        spread = np.sqrt(weight @ rows**2 / len(F))
+        # what is left of a constant column after centering is rounding
+        is_constant = spread <= 1e-13 * np.abs(mean)
+        divisor = np.ones(len(spread))
+        if standardize:
+            divisor = np.where(is_constant, 1.0, spread)
+        factor = np.where(is_constant, 0.0, np.sqrt(weight) / divisor)
+        rows *= factor
+        return cls(weight, mean, factor, rows, rows @ rows.T)
+
+    def standardize(self, F: NDArray) -> NDArray:
+        """Rows of new items' features."""
+        rows = F - self.mean
+        rows *= self.factor
+        return rows
+
+    def ridge_path(self, Y: NDArray, penalties: Sequence[float]) -> tuple[NDArray, NDArray]:
+        """Coefficients and intercepts of `feature_path`."""
+        root = np.sqrt(self.weight)[:, None]
+        mean = self.weight @ Y / len(Y)
+        gram = self.inner * root
+        gram *= root.T
+        dual = ridge_path(gram, root * (Y - mean), penalties)
+        slopes = np.tensordot(self.rows.T, root[:, :, None] * dual, 1)
+        return self._of_columns(slopes, mean)
+
+    def logistic_path(self, Y: NDArray, steps: Sequence[float]) -> tuple[NDArray, NDArray]:
+        """The same by logistic regression, after so many steps."""
+        root = np.sqrt(self.weight)[:, None]
+        slopes, level = logistic_path(self.rows * root, root, Y, steps)
+        return self._of_columns(slopes, level)
+
+    def _of_columns(self, slopes: NDArray, level: NDArray) -> tuple[NDArray, NDArray]:
+        """Coefficients (p, n_settings, q) and intercepts (n_settings, q) for features as given."""
+        coef = self.factor[:, None, None] * slopes
+        return coef, level - np.tensordot(self.mean, coef, 1)
 
 
 def kernel_path(
@@ -270,17 +369,21 @@ def kernel_path(
 
 
 def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArray:
-    """``(A + penalty |A|_F I)^-1 target`` for every penalty, of shape (n, n_penalties, q); A is overwritten."""
+    """``(A + penalty |A|_F I)^-1 target`` for every penalty, of shape (n, n_penalties, q)."""
     norm = np.linalg.norm(A) or 1.0
-    diagonal = np.diagonal(A).copy()
     solutions = np.empty((len(A), len(penalties), target.shape[1]))
     if not len(A):
         return solutions
+    factorize, substitute = get_lapack_funcs(("potrf", "potrs"), (A, target))
+    work = np.empty(A.shape, order="F")
+    diagonal = np.diagonal(A)
     for position, penalty in enumerate(penalties):
-        np.fill_diagonal(A, diagonal + penalty * norm)
-        factor = cho_factor(A, check_finite=False)
-        solutions[:, position] = cho_solve(factor, target, check_finite=False)
-        del factor  # as large as A; two at a time would need more memory than is checked
+        np.copyto(work.T, A)  # A is symmetric, and rows to columns is a plain copy
+        np.fill_diagonal(work, diagonal + penalty * norm)
+        factor, info = factorize(work, lower=1, clean=0, overwrite_a=1)
+        if info != 0:
+            raise LinAlgError(f"A ridge of {penalty:g} leaves the matrix singular.")
+        solutions[:, position], _ = substitute(factor, target, lower=1)
     return solutions
 
 
@@ -312,19 +415,43 @@ def neighbor_means(
     if weight is None:
         weight = np.ones(n)
     weighted = np.column_stack([weight[:, None] * Y, weight])
-    sizes = {count: min(count, n) for count in [1, *counts]}
-    ranks = sorted({size - 1 for size in sizes.values()})
-    ranked = np.partition(distances, ranks, axis=1)
-    tol = 1e-10 * np.abs(distances).max(axis=1, keepdims=True)
-    means: dict[int, NDArray] = {}
-    for count, size in sizes.items():
+    sizes = [min(count, n) for count in [1, *counts]]
+    most = max(sizes)
+    tol = 1e-10 * np.maximum(distances.max(axis=1), -distances.min(axis=1))[:, None]
+    if n <= 2 * most:
+        sums = _sums_of_all(distances, tol, sizes, weighted)
+    else:
+        # one more than are counted shows whether items beyond are as far as the last
+        nearest = np.argpartition(distances, most, axis=1)[:, : most + 1]
+        ranked = np.take_along_axis(distances, nearest, axis=1)
+        votes = np.stack(list(_votes(ranked, tol, sizes)), axis=1)
+        sums = np.moveaxis(votes @ weighted[nearest], 1, 0)
+        last_two = np.sort(ranked, axis=1)[:, -2:]
+        is_tied = last_two[:, 1] - last_two[:, 0] <= tol[:, 0]
+        if is_tied.any():
+            sums[:, is_tied] = _sums_of_all(distances[is_tied], tol[is_tied], sizes, weighted)
+    means = sums[..., :-1] / sums[..., -1:]
+    nearest_mean = means[0]
+    mixed = (means[1:] + 1e-3 * nearest_mean) / 1.001
+    return dict(zip(counts, mixed))
+
+
+def _sums_of_all(
+    distances: NDArray, tol: NDArray, sizes: Sequence[int], weighted: NDArray
+) -> NDArray:
+    """Sums (n_sizes, m, q + 1) of what is voted for, weights last, over all items."""
+    return np.stack([votes @ weighted for votes in _votes(distances, tol, sizes)])
+
+
+def _votes(distances: NDArray, tol: NDArray, sizes: Sequence[int]) -> Iterator[NDArray]:
+    """Votes (m, n) of so many nearest items, for each of the sizes; items as far as the last share what is left."""
+    ranked = np.partition(distances, sorted({size - 1 for size in sizes}), axis=1)
+    for size in sizes:
         last = ranked[:, size - 1 : size]
-        nearer = (distances < last - tol).astype(float)
-        tied = (np.abs(distances - last) <= tol).astype(float)
+        nearer = distances < last - tol
+        tied = np.abs(distances - last) <= tol
         share = (size - nearer.sum(axis=1)) / tied.sum(axis=1)
-        sums = nearer @ weighted + share[:, None] * (tied @ weighted)
-        means[count] = sums[:, :-1] / sums[:, -1:]
-    return {count: (means[count] + 1e-3 * means[1]) / 1.001 for count in counts}
+        yield nearer + share[:, None] * tied
 
 
 def nearest_of_classes(
@@ -350,15 +477,20 @@ def nearest_of_classes(
     return shares
 
 
-def class_distances(distances: NDArray, onehot: NDArray, count: int) -> NDArray:
-    """The mean distance (m, n_classes) to the `count` nearest items of every class; to all of a smaller class.
+def class_distances(distances: NDArray, onehot: NDArray, counts: Sequence[int]) -> NDArray:
+    """Mean distances (n_counts, m, n_classes) to so many nearest items of every class; to all of a smaller class.
 
     A class without items is as far away as the farthest item.
     """
-    means = np.tile(distances.max(axis=1, initial=0.0)[:, None], (1, onehot.shape[1]))
-    for label, members in enumerate(onehot.T > 0.0):
-        size = min(count, int(members.sum()))
-        if size:
-            ranked = np.partition(distances[:, members], size - 1, axis=1)
-            means[:, label] = ranked[:, :size].mean(axis=1)
+    means = np.empty((len(counts), len(distances), onehot.shape[1]))
+    means[:] = distances.max(axis=1, initial=0.0)[:, None]
+    for label, column in enumerate(onehot.T):
+        members = np.flatnonzero(column > 0.0)
+        sizes = [min(count, len(members)) for count in counts]
+        if not len(members):
+            continue
+        of_class = distances.take(members, axis=1)
+        of_class.partition(sorted({size - 1 for size in sizes}), axis=1)
+        for position, size in enumerate(sizes):
+            means[position, :, label] = of_class[:, :size].mean(axis=1)
     return means

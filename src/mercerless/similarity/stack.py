@@ -413,10 +413,11 @@ def average_classes(
     weight: NDArray,
     settings: Sequence[Setting],
     pull: float = RULES.pull,
+    start: Calibration | None = None,
 ) -> ChosenAverage:
     """Calibrate out-of-fold scores of targets +-1, weigh the best of every family by the Brier score, and sharpen."""
     onehot = (Y > 0.0).astype(float)
-    calibration = calibrate(scores, onehot, weight)
+    calibration = calibrate(scores, onehot, weight, start=start)
     proba = calibration(scores)
     losses = log_loss(proba, onehot)
     hits = proba.argmax(axis=2) == onehot.argmax(axis=1)
@@ -580,9 +581,14 @@ def cross_fit(
     without_diag = np.zeros(Y.shape)
     of_families = np.zeros((len(families), *Y.shape))
     by_block = np.zeros((len(blocks), *Y.shape))
-    choose = _chosen_classes if classify else _chosen_numbers
     for number, (train, test) in enumerate(blocks):
-        by_block[number], other, of_family = choose(scores, settings, Y, weight, train, pull)
+        if classify:
+            chosen = _chosen_classes(
+                scores, settings, Y, weight, train, pull, start=choice.calibration
+            )
+        else:
+            chosen = _chosen_numbers(scores, settings, Y, weight, train, pull)
+        by_block[number], other, of_family = chosen
         out[test] = by_block[number, test]
         without_diag[test] = other[test]
         of_families[:, test] = of_family[:, test]
@@ -601,10 +607,11 @@ def _chosen_classes(
     weight: NDArray,
     train: NDArray,
     pull: float,
+    start: Calibration | None,
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Probabilities by what is chosen on some items: with and without own similarities, and by every family."""
     average, best, calibration = average_classes(
-        scores[:, train], Y[train], weight[train], settings, pull
+        scores[:, train], Y[train], weight[train], settings, pull, start
     )
     assert calibration is not None
     kept = [settings.index(setting) for setting in average.settings]
