@@ -98,7 +98,7 @@ def test_a_fit_is_held_by_its_size(n, expected):
 @pytest.mark.parametrize(
     "model, method",
     [
-        (SimilarityClassifier(), "_fit_stack"),
+        (SimilarityClassifier(), "_stack_of"),
         (LABRegressor(5), "_learn"),
         (LABClassifier(5), "_learn"),
     ],

@@ -264,8 +264,8 @@ BUGS = [
     ),
     Bug(
         "sim-groups-of-weightless",
-        "groups = task.groups_of(used)",
-        "groups = task.groups_of(np.arange(len(used)))",
+        "groups = task.groups[used]",
+        "groups = task.groups[: len(used)]",
         "test_groups.py -k without_weight",
     ),
     # several labels and weights of classes

@@ -33,12 +33,6 @@ class SimilarityTask(NamedTuple):
             return np.unique(self.y, axis=0, return_inverse=True)[1].ravel()
         return self.y
 
-    def groups_of(self, rows: NDArray) -> NDArray | None:
-        """The groups of some items, if there are groups."""
-        if self.groups is None:
-            return None
-        return self.groups[rows]
-
 
 class Training(NamedTuple):
     """What a stack learns from: the items that carry weight, their targets, weights and folds."""
@@ -108,5 +102,7 @@ def make_training(
         )
     weight = used_weights(task.weight, used)
     Y, encoding = task.encode(task.y[used], weight)
-    groups = task.groups_of(used)
+    groups = None
+    if task.groups is not None:
+        groups = task.groups[used]
     return Training(used, task.y[used], Y, weight, fold_of, block_of, encoding, groups)

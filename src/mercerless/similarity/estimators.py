@@ -163,9 +163,9 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     """What the classifier and the regressor share.
 
     The story of a fit: `_task` checks the targets, `_prepare` compares the items (all of them or with landmarks) and
-    deals the folds, `_fit_stack` fits the stack, `_finish` sets the attributes. Several similarities are a `Several` of
-    such models, made in `_fit_several`. The story of a prediction: `_new_blocks` checks new items, `_compare` compares
-    them, the stack predicts.
+    deals the folds, `_fit_prepared` fits the stack, `_finish` sets the attributes. Several similarities are a
+    `Several` of such models, made in `_fit_several`. The story of a prediction: `_new_blocks` checks new items,
+    `_compare` compares them, the stack predicts.
     """
 
     stack_: Any  # Stack or Several
@@ -220,9 +220,11 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
                 "fit one model per column of y."
             )
         if kernels is None:
-            self._finish(self._fit_prepared(self._prepare(X, task)))
+            prepared = self._prepare(X, task)
+            attributes = self._fit_prepared(prepared)
         else:
-            self._finish(self._fit_several(kernels, X, task))
+            attributes = self._fit_several(kernels, X, task)
+        self._finish(attributes)
 
     def _check_parameters(self) -> None:
         check_option("direction", self.direction, ("symmetric", "mean", "both"))
@@ -320,17 +322,6 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             )
         return X, gaps
 
-    def _training(self, items: Any, task: SimilarityTask, precomputed: bool) -> Training:
-        """Targets, weights and folds of the items that carry weight."""
-        return make_training(
-            task,
-            items,
-            self.cv,
-            classify=is_classifier(self),
-            precomputed=precomputed,
-            random_state=self.random_state,
-        )
-
     def _with_all_items(self, kernel: Kernel, items: Any, task: SimilarityTask) -> PreparedStack:
         """Comparisons of all items with each other."""
         basis = self._all_items_basis(kernel, items, task)
@@ -348,7 +339,14 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             mean = symmetrize(matrix) if is_directed else check_symmetric(matrix, basis.matrix_name)
             kind = check_kind(mean, self.kind, basis.matrix_name)
         comparisons = Comparisons.of(square_similarities(mean, kind))
-        training = self._training(comparisons.similarities, task, precomputed=True)
+        training = make_training(
+            task,
+            comparisons.similarities,
+            self.cv,
+            classify=is_classifier(self),
+            precomputed=True,
+            random_state=self.random_state,
+        )
         if task.groups is None and not self._is_one_of_several:
             # not those of `comparisons`, which would keep them during the fit
             distances = implied_distances(comparisons.similarities)
@@ -540,7 +538,14 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     ) -> PreparedStack:
         """Comparisons of all items with landmarks."""
         random = check_random_state(self.random_state)
-        training = self._training(items, task, precomputed=False)
+        training = make_training(
+            task,
+            items,
+            self.cv,
+            classify=is_classifier(self),
+            precomputed=False,
+            random_state=self.random_state,
+        )
         used = training.used
         items = items if len(used) == len(items) else items[used]
         if isinstance(wanted, np.ndarray):
@@ -601,42 +606,40 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
 
     def _fit_prepared(self, prepared: PreparedStack) -> dict[str, Any]:
         """From comparisons to out-of-fold scores, their average, members on all items, and all attributes."""
-        with prepared.limited_threads():
-            attributes = prepared.attributes | self._fit_stack(prepared.source, prepared.training)
-        if prepared.landmarks is not None:
-            attributes["landmark_curve_"] = attributes["stack_"].curve
-        elif not is_classifier(self):
-            attributes["spread_"] = _spread_of(prepared, attributes["stack_"].average)
-        attributes["one_way_"] = None
-        if prepared.one_way is not None:
-            training = prepared.training
-
-            def fit_quietly(source: AllItems) -> Stack:
-                return without_blocks(self._stack_of(source, training, run_in_order))
-
-            attributes["one_way_"] = prepared.one_way.fit(fit_quietly, training.fold_of)
-        return attributes
-
-    def _fit_stack(self, source: Source, training: Training) -> dict[str, Any]:
-        """Fit the stack, warn if it is no good, and return the attributes that describe it."""
-        with self._progress(int(training.fold_of.max()) + 2) as progress:
-            stack = self._stack_of(source, training, partial(run_tasks, progress, self.n_jobs))
+        training = prepared.training
+        n_tasks = int(training.fold_of.max()) + 2  # the folds, and the members on all items
+        with prepared.limited_threads(), self._progress(n_tasks) as progress:
+            run = partial(run_tasks, progress, self.n_jobs)
+            stack = self._stack_of(prepared.source, training, run)
         if not self._is_one_of_several:
             stack = without_blocks(stack)
         average = stack.average
         judged = stack.judged
         self._warn(average, training.Y[judged], training.weight[judged])
-        out_of_fold = training.out_of_fold(judged, average.out_of_fold)
-        return training.encoding | {
+
+        attributes = prepared.attributes | training.encoding
+        attributes |= {
             "members_": average.settings,
             "weights_": average.weights,
             "weights_without_diag_": average.weights_without_diag,
             "family_scores_": average.family_scores,
             "negative_spectrum_": average.negative_spectrum,
             "certificate_": average.certificate,
-            "out_of_fold_": out_of_fold,
+            "out_of_fold_": training.out_of_fold(judged, average.out_of_fold),
             "stack_": stack,
+            "one_way_": None,
         }
+        if prepared.landmarks is not None:
+            attributes["landmark_curve_"] = stack.curve
+        elif not is_classifier(self):
+            attributes["spread_"] = _spread_of(prepared, average)
+        if prepared.one_way is not None:
+
+            def fit_quietly(source: AllItems) -> Stack:
+                return without_blocks(self._stack_of(source, training, run_in_order))
+
+            attributes["one_way_"] = prepared.one_way.fit(fit_quietly, training.fold_of)
+        return attributes
 
     def _stack_of(self, source: Source, training: Training, run: RunTasks) -> Stack:
         """The stack for the targets, or for several labels per item."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mercerless.core.memory import row_blocks
 from mercerless.similarity.solver import (
-    FeatureRows,
+    CenteredFeatures,
     class_distances,
     feature_path,
     kernel_path,
@@ -143,14 +143,14 @@ class Comparisons:
         """Median squared distance of different items, if rows and columns are the same items."""
         return median_square(self.squares)
 
-    def profiles(self, weight: NDArray) -> FeatureRows:
+    def profiles(self, weight: NDArray) -> CenteredFeatures:
         """Rows of standardized distances of training items, kept because several families need the same.
 
         A column carries its item's weight, so that weights equal repetition.
         """
         kept = self.__dict__.get("_profiles")
         if kept is None or kept[0] is not weight:
-            rows = FeatureRows.of(self.distances, weight / weight.mean(), standardize=True)
+            rows = CenteredFeatures.of(self.distances, weight / weight.mean(), standardize=True)
             kept = (weight, rows)
             self.__dict__["_profiles"] = kept
         return kept[1]
@@ -203,14 +203,16 @@ class SplitScore(NamedTuple):
 
 
 class StackFamily:
-    """Learners that share their features; subclasses define `_learn` and `scores`."""
+    """Learners that share their features; subclasses define `_learn` and `scores`, and name their settings."""
 
+    settings: tuple[Setting, ...] = ()
     needs_diagonal = False
     targets: NDArray  # (n, q), what it was fitted on
     weight: NDArray  # (n,)
 
-    def __init__(self, settings: Sequence[Setting]):
-        self.settings = tuple(settings)
+    def __init__(self, settings: Sequence[Setting] | None = None):
+        if settings is not None:
+            self.settings = tuple(settings)
 
     def keep(self, settings: Sequence[Setting]) -> Self:
         """The same family with some of its settings only."""
@@ -260,6 +262,7 @@ class LinearModel(NamedTuple):
 class LinearFamily(StackFamily):
     """Linear in features of a row of comparisons; subclasses say which features and how they are solved."""
 
+    reads = "similarities"  # the attribute of `Comparisons` that the features are made of
     models: tuple[LinearModel, ...]
 
     def by_width(self) -> Iterator[tuple[float, tuple[Setting, ...]]]:
@@ -281,7 +284,7 @@ class LinearFamily(StackFamily):
 
     def base(self, comparisons: Any) -> Any:
         """What the features of all widths are made of."""
-        raise NotImplementedError
+        return getattr(comparisons, self.reads)
 
     def features(self, base: Any, width: float) -> NDArray:
         """What the settings of one width are linear in."""
@@ -310,15 +313,16 @@ def parameters_of(settings: Sequence[Setting]) -> list[float]:
     return [setting.parameter for setting in settings]
 
 
+def spectral_settings(penalties: Sequence[float]) -> tuple[Setting, ...]:
+    """The settings of the three ways to use negative eigenvalues."""
+    repairs = ("clip", "flip", "square")
+    return tuple(Setting(name, penalty) for name in repairs for penalty in penalties)
+
+
 class Spectral(LinearFamily):
     """Ridge regression with the negative eigenvalues clipped or flipped, or all of them squared."""
 
-    def __init__(self, penalties: Sequence[float] = GRIDS.spectral_penalties):
-        repairs = ("clip", "flip", "square")
-        super().__init__([Setting(name, penalty) for name in repairs for penalty in penalties])
-
-    def base(self, comparisons: Comparisons) -> NDArray:
-        return comparisons.similarities
+    settings = spectral_settings(GRIDS.spectral_penalties)
 
     def solve(self, features: NDArray, settings: Sequence[Setting]) -> tuple[NDArray, NDArray]:
         return spectral_path(features, self.targets, settings, self.weight)
@@ -340,11 +344,7 @@ class LogisticFamily(LinearFamily):
 class LogisticSimilarities(LogisticFamily):
     """Logistic regression on the centered similarities, stopped early."""
 
-    def __init__(self) -> None:
-        super().__init__(settings_of("logistic_similarities", GRIDS.logistic_steps))
-
-    def base(self, comparisons: Comparisons) -> NDArray:
-        return comparisons.similarities
+    settings = settings_of("logistic_similarities", GRIDS.logistic_steps)
 
     def solve(self, features: NDArray, settings: Sequence[Setting]) -> tuple[NDArray, NDArray]:
         steps = parameters_of(settings)
@@ -355,34 +355,28 @@ class LogisticDistances(LogisticFamily):
     """Logistic regression on the standardized distances, stopped early."""
 
     needs_diagonal = True
+    reads = "distances"
 
-    def __init__(self) -> None:
-        super().__init__(settings_of("logistic_distances", GRIDS.logistic_steps))
+    settings = settings_of("logistic_distances", GRIDS.logistic_steps)
 
     def _learn(self, train: Comparisons) -> None:
         rows = train.profiles(self.weight)
         coef, intercept = rows.logistic_path(self.targets, parameters_of(self.settings))
         self.models = (LinearModel(self.settings, coef, intercept),)
 
-    def base(self, comparisons: Comparisons) -> NDArray:
-        return comparisons.distances
-
 
 class DistanceFeatures(LinearFamily):
     """Ridge regression on the standardized distances to the training items."""
 
     needs_diagonal = True
+    reads = "distances"
 
-    def __init__(self) -> None:
-        super().__init__(settings_of("features", GRIDS.feature_penalties))
+    settings = settings_of("features", GRIDS.feature_penalties)
 
     def _learn(self, train: Comparisons) -> None:
         rows = train.profiles(self.weight)
         coef, intercept = rows.ridge_path(self.targets, parameters_of(self.settings))
         self.models = (LinearModel(self.settings, coef, intercept),)
-
-    def base(self, comparisons: Comparisons) -> NDArray:
-        return comparisons.distances
 
 
 def gaussians(squares: NDArray, factor: float) -> NDArray:
@@ -395,17 +389,14 @@ class Gaussians(LinearFamily):
     """Ridge regression on Gaussians of the distances to the training items."""
 
     needs_diagonal = True
+    reads = "squares"
     unit: float  # the median squared distance
 
-    def __init__(self) -> None:
-        super().__init__(settings_of("gaussian", GRIDS.feature_penalties, GRIDS.widths))
+    settings = settings_of("gaussian", GRIDS.feature_penalties, GRIDS.widths)
 
     def learn_base(self, train: Comparisons) -> NDArray:
         self.unit = train.unit
         return self.base(train)
-
-    def base(self, comparisons: Comparisons) -> NDArray:
-        return comparisons.squares
 
     def features(self, base: NDArray, width: float) -> NDArray:
         return gaussians(base, width / self.unit)
@@ -464,8 +455,7 @@ class Profiles(LinearFamily):
     lengths: NDArray  # (n,), squared
     unit: float  # their median squared distance
 
-    def __init__(self) -> None:
-        super().__init__(settings_of("profiles", GRIDS.profile_penalties, GRIDS.profile_widths))
+    settings = settings_of("profiles", GRIDS.profile_penalties, GRIDS.profile_widths)
 
     def learn_base(self, train: Comparisons) -> NDArray:
         profiles = train.profiles(self.weight)
@@ -497,8 +487,7 @@ def vote(ranks: NDArray, targets: NDArray, settings: Sequence[Setting], weight: 
 class Neighbors(StackFamily):
     """Votes of the nearest training items."""
 
-    def __init__(self) -> None:
-        super().__init__(settings_of("neighbors", GRIDS.neighbors))
+    settings = settings_of("neighbors", GRIDS.neighbors)
 
     def scores(self, new: Comparisons) -> NDArray:
         ranks = new.column_diagonal - 2.0 * new.similarities
@@ -511,14 +500,11 @@ class ClassDistances(StackFamily):
     needs_diagonal = True
     unit: float  # the median squared distance
 
-    def __init__(self) -> None:
-        super().__init__(
-            [
-                Setting("class_distances", count, log=log)
-                for log in (False, True)
-                for count in GRIDS.class_neighbors
-            ]
-        )
+    settings = tuple(
+        Setting("class_distances", count, log=log)
+        for log in (False, True)
+        for count in GRIDS.class_neighbors
+    )
 
     def _learn(self, train: Any) -> None:
         self.unit = train.unit

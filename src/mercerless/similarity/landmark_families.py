@@ -23,13 +23,13 @@ from mercerless.similarity.families import (
     LinearModel,
     Neighbors,
     Setting,
-    Spectral,
     SplitScore,
     Standardizer,
     gaussians,
     median_square,
     parameters_of,
     settings_of,
+    spectral_settings,
     squares_between,
     vote,
 )
@@ -306,7 +306,7 @@ class LandmarkSpectral(SummedFamily):
     spectrum: LandmarkSpectrum
 
     def __init__(self) -> None:
-        super().__init__(Spectral(LIMITS.spectral_penalties).settings)
+        super().__init__(spectral_settings(LIMITS.spectral_penalties))
 
     def _learn_units(self, sample: Sample) -> None:
         assert sample.spectrum is not None

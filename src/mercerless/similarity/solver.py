@@ -83,7 +83,7 @@ def spectral_path(
     eigenvalue that t keeps, gives the weighted mean of ``Y``.
     """
     root, column_mean, centered = _center(K, weight)
-    spectrum = Spectrum.of(centered)
+    spectrum = EigenFactors.of(centered)
     mean = (root**2 * Y).mean(axis=0)
     target = spectrum.enter(root * (Y - mean))
     coefficients = _filtered(spectrum.values, target, settings)
@@ -92,7 +92,7 @@ def spectral_path(
     return coef, intercept
 
 
-class Spectrum(NamedTuple):
+class EigenFactors(NamedTuple):
     """Eigenvalues of a symmetric matrix, and its eigenvectors as two factors that are never multiplied.
 
     ``A = Q T Q^T`` with T tridiagonal and Q a product of reflections, ``T = Z diag(values) Z^T``. For a few vectors the
@@ -294,13 +294,13 @@ def feature_path(
     it is `logistic_path` on the same features, and the penalties are its numbers of steps.
     """
     weight = _mean_one(weight, len(F))
-    rows = FeatureRows.of(F, weight, standardize)
+    rows = CenteredFeatures.of(F, weight, standardize)
     if logistic:
         return rows.logistic_path(Y, penalties)
     return rows.ridge_path(Y, penalties)
 
 
-class FeatureRows(NamedTuple):
+class CenteredFeatures(NamedTuple):
     """Centered and scaled features of the training items, for what several learners do with the same ones."""
 
     weight: NDArray  # (n,), of mean one
@@ -323,12 +323,6 @@ class FeatureRows(NamedTuple):
         factor = np.where(is_constant, 0.0, np.sqrt(weight) / divisor)
         rows *= factor
         return cls(weight, mean, factor, rows, rows @ rows.T)
-
-    def standardize(self, F: NDArray) -> NDArray:
-        """Rows of new items' features."""
-        rows = F - self.mean
-        rows *= self.factor
-        return rows
 
     def ridge_path(self, Y: NDArray, penalties: Sequence[float]) -> tuple[NDArray, NDArray]:
         """Coefficients and intercepts of `feature_path`."""
