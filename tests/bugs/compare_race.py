@@ -165,4 +165,34 @@ BUGS = [
         'plain["probability"] = np.empty((0, 0))',
         "test_compare_probabilities.py -k files_of_a_run",
     ),
+    Bug(
+        "run-boosting-in-its-turn",
+        "expected = [step for step in fitting if self._is_expected(step.group)]",
+        "expected = []",
+        RUN + "boosting_has",
+    ),
+    Bug(
+        "run-nothing-after-the-deadline",
+        "self._need(group, levels[-1]) > self.remaining + SHARES.expected_seconds",
+        "self._need(group, levels[-1]) > self.remaining",
+        RUN + "boosting_has",
+    ),
+    Bug(
+        "run-processes-that-start-too-late",
+        "if start_seconds > SHARES.start_workers * self.budget and not options.processes:",
+        "if start_seconds > 100 * self.budget and not options.processes:",
+        RUN + "no_processes",
+    ),
+    Bug(
+        "run-warp-beyond-the-window",
+        "now[s + 1] = np.where(np.abs(r - s) <= width, cost + best, np.inf)",
+        "now[s + 1] = cost + best",
+        "test_compare_series.py -k plain_program",
+    ),
+    Bug(
+        "run-warp-to-the-end-of-the-longest",
+        "totals[is_end] = now[n_columns[is_end], np.flatnonzero(is_end)]",
+        "totals[is_end] = now[-1, np.flatnonzero(is_end)]",
+        "test_compare_series.py -k plain_program",
+    ),
 ]

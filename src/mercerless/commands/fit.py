@@ -20,6 +20,7 @@ from mercerless.comparison.learners import (
 )
 from mercerless.comparison.problem import Problem
 from mercerless.comparison.scoring import inner_folds, keep_groups
+from mercerless.comparison.series import to_text
 from mercerless.comparison.words import check_metric
 
 
@@ -55,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
     persistence.check_installed()
     output = _common.check_output(args.output, ".skops")
     problem = _common.read(args)
-    if problem.items is not None and not all(isinstance(item, str) for item in problem.items):
+    are_texts = all(isinstance(item, str) for item in problem.items or ())
+    if not are_texts and problem.similarity != "dtw":
         raise ValueError(
             "A model of series cannot be kept in a file; fit it in Python, with the code that "
             "'mercerless compare' prints."
@@ -109,6 +111,9 @@ def describe(problem: Problem, learner: Learner) -> dict[str, Any]:
     similarity = problem.similarity
     if callable(similarity):
         similarity = f"{similarity.__module__}:{similarity.__name__}"
+    items = problem.items
+    if similarity == "dtw" and items is not None:
+        items = tuple(to_text(item) for item in items)
     smallest = 0.0
     largest = 0.0
     if problem.is_matrix:
@@ -126,7 +131,7 @@ def describe(problem: Problem, learner: Learner) -> dict[str, Any]:
         "prepared": problem.preprocessor is not None,
         "roles": problem.roles,
         "ids": problem.ids,  # tuples become lists in JSON
-        "items": problem.items,
+        "items": items,
         "similarity": similarity,
         "missing": problem.missing,
         "matrices": list(problem.matrices) if problem.others else [],

@@ -20,6 +20,7 @@ from mercerless.commands._arguments import add_file_arguments
 from mercerless.comparison import arrays, files, formats, matrices
 from mercerless.comparison.columns import coerce
 from mercerless.comparison.problem import STRING_SIMILARITIES, as_distances, item_similarities
+from mercerless.comparison.series import from_text
 from mercerless.comparison.tables import MISSING, NONE, CellTable, Items, Pairs, is_number
 from mercerless.core.files import write_text
 from mercerless.core.validation import check_real
@@ -259,7 +260,8 @@ def is_sound(description: dict[str, Any]) -> bool:
 
 def check_consent(similarity: str | None, given: str | None) -> None:
     """Refuse to call a function that only the model's file names: the file would choose what code runs."""
-    if similarity is not None and similarity not in STRING_SIMILARITIES and similarity != given:
+    is_ours = similarity is None or similarity in STRING_SIMILARITIES or similarity == "dtw"
+    if similarity is not None and not is_ours and similarity != given:
         name = similarity if similarity.isprintable() else repr(similarity)
         raise ValueError(
             "The model compares items with a function; if you know it and trust it, add "
@@ -273,8 +275,8 @@ def read_rows(path: str, choice: FileChoice, description: dict) -> tuple[Any, Se
     what = files.name_of(file)
     width = description["n_columns"]
     if description["items"] is not None:
-        items, ids = read_items(file, choice, description["roles"])
-        rows = item_similarities(items, description["items"], description["similarity"])
+        items, ids = read_new_items(file, choice, description)
+        rows = item_similarities(items, trained_items(description), description["similarity"])
     else:
         content = formats.read(file, choice.format, choice.sheet)
         if isinstance(content, Items):
@@ -358,7 +360,7 @@ def read_train(path: str | None, choice: FileChoice, description: dict) -> NDArr
     if description["kind"] == "table":
         return None
     if description["items"] is not None:
-        items = description["items"]
+        items = trained_items(description)
         matrix = item_similarities(items, items, description["similarity"])
     elif path is None:
         return None
@@ -468,6 +470,28 @@ def pair_rows(pairs: Pairs, description: dict) -> tuple[NDArray, list[str]]:
         if item in place:
             rows[:, column] = matrix.X[[place[one] for one in new], place[item]]
     return rows, new
+
+
+def trained_items(description: dict) -> list[Any]:
+    """The items that a model was fitted on: strings, or time series."""
+    if description["similarity"] == "dtw":
+        return [from_text(text) for text in description["items"]]
+    return list(description["items"])
+
+
+def read_new_items(
+    file: Path, choice: FileChoice, description: dict
+) -> tuple[Sequence[Any], Sequence[str] | None]:
+    """Return new items as the model compares them, and their names."""
+    if description["similarity"] != "dtw":
+        return read_items(file, choice, description["roles"])
+    content = formats.read(file, choice.format, choice.sheet)
+    if not isinstance(content, CellTable) or not content.items:
+        raise ValueError(
+            f"{files.name_of(file)} holds no time series; the model was fitted on those of a .ts "
+            "file, and takes such a file."
+        )
+    return content.items, content.ids
 
 
 def read_items(

@@ -279,7 +279,7 @@ def _arff_frame(rows: list[str], attributes: list[tuple[str, str]], what: str) -
 def parse_series(text: str, path: Path) -> CellTable:
     """Parse time series of sktime (.ts): a column per point in time, and the class or target after them.
 
-    Series of unequal length are stretched to the longest by linear interpolation.
+    Series of unequal length are stretched to the longest by linear interpolation; `items` has them as they are.
     """
     what = name_of(path)
     head, *rest = re.split(r"(?im)^[ \t]*@data[ \t]*$", text, maxsplit=1)
@@ -353,7 +353,7 @@ def _as_columns(series: list[NDArray], what: str) -> tuple[NDArray, str]:
     check_size(8.0 * longest * len(series), what)
     if min(lengths) == longest:
         return np.array(series), ""
-    note = f"series of {min(lengths)} to {longest} points, stretched to {longest}"
+    note = f"series of {min(lengths)} to {longest} points"
     places = np.linspace(0.0, 1.0, longest)
     stretched = [np.interp(places, np.linspace(0.0, 1.0, len(one)), one) for one in series]
     return np.array(stretched), note

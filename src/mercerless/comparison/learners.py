@@ -563,7 +563,9 @@ def _adapted(terms: Terms) -> GridSearchCV:
 #: Every competitor, those with cheap defaults first.
 LEARNERS: tuple[Learner, ...] = (
     # of a matrix
-    Learner("dummy", "Constant guess", "baseline", _dummy, complexity=0, seconds=0.002),
+    Learner(
+        "dummy", "Constant guess", "baseline", _dummy, complexity=0, seconds=0.002, is_expected=True
+    ),
     Learner(
         "neighbors",
         "Nearest neighbors",
@@ -647,7 +649,16 @@ LEARNERS: tuple[Learner, ...] = (
         seconds=6.0,
     ),
     # of a table
-    Learner("dummy", "Constant guess", "baseline", _dummy, "table", complexity=0, seconds=0.002),
+    Learner(
+        "dummy",
+        "Constant guess",
+        "baseline",
+        _dummy,
+        "table",
+        complexity=0,
+        seconds=0.002,
+        is_expected=True,
+    ),
     Learner(
         "neighbors",
         "Nearest neighbors",

@@ -17,6 +17,7 @@ from sklearn.compose import ColumnTransformer
 
 from mercerless.comparison.columns import coerce, find_columns
 from mercerless.comparison.labels import is_missing
+from mercerless.comparison.series import dtw
 from mercerless.core.gaps import fill_gaps
 from mercerless.core.memory import check_memory
 from mercerless.core.optional import import_optional
@@ -650,10 +651,12 @@ def as_distances(rows: NDArray, kind: str, smallest: float, largest: float) -> N
 def item_similarities(
     rows: Sequence, columns: Sequence, similarity: str | Callable = "levenshtein"
 ) -> NDArray:
-    """Compare rows with columns by a name of `STRING_SIMILARITIES`, "module:function", or a function of two items."""
+    """Compare rows with columns by a name of `STRING_SIMILARITIES`, "dtw", "module:function", or a function."""
     check_memory(
         8.0 * len(rows) * len(columns), f"The similarities of {len(rows)} x {len(columns)} items"
     )
+    if similarity == "dtw":
+        return dtw(rows, columns)
     if isinstance(similarity, str) and similarity not in STRING_SIMILARITIES:
         similarity = find_function(similarity)
     kernel = as_kernel(similarity, as_items(columns))
@@ -665,8 +668,8 @@ def find_function(name: str) -> Callable:
     module, colon, function = name.partition(":")
     if not colon:
         raise ValueError(
-            f"The similarity {name!r} is not known; use {', '.join(STRING_SIMILARITIES)}, or "
-            "module:function."
+            f"The similarity {name!r} is not known; use {', '.join(STRING_SIMILARITIES)}, dtw for "
+            "time series, or module:function."
         )
     sys.path.insert(0, os.getcwd())
     try:

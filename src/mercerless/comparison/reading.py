@@ -16,6 +16,7 @@ from mercerless.comparison import files, formats, matrices
 from mercerless.comparison.labels import label_names, label_values, parse_labels, read_labels
 from mercerless.comparison.limits import LIMITS, NAMES
 from mercerless.comparison.problem import Guess, Problem, listed, make_problem
+from mercerless.comparison.series import WARPING, warping_steps
 from mercerless.comparison.tables import (
     MISSING,
     NONE,
@@ -351,6 +352,7 @@ class _Source:
         if label is not None:
             matrices.check_even(table)
         y = None if label is None else self._parse_column(table, label)
+        self._choose_warping(table)
         if table.items and self.similarity is not None and y is not None:
             return self.make(list(table.items), y)
         rest = table.without([label])
@@ -398,9 +400,6 @@ class _Source:
             self.kind = table.kind
             reason = "R printed them" if table.kind == "distance" else "the lines are SMILES"
             self.guess("kind", table.kind, reason, "kind")
-        if table.series and self.similarity is None:
-            remedy = "--similarity aeon.distances:dtw_distance, or your own, takes them as they are"
-            self.guess("series", table.series, f"by linear interpolation; {remedy}", "similarity")
         if table.ids is not None and self.kind != "strings":
             self.guess(
                 "names of the items",
@@ -414,6 +413,22 @@ class _Source:
                 self.guess(NONE, f"a missing value {columns}", "columns of numbers have it", "drop")
             else:
                 self.guess(NONE, f"a level {columns}", "no column of numbers has it", "drop")
+
+    def _choose_warping(self, table: CellTable) -> None:
+        """Series of unequal length are compared by time warping; if that takes too long, or on request, stretched."""
+        if not table.series or self.similarity is not None:
+            return
+        if (
+            not table.items
+            or self.kind is not None
+            or warping_steps(table.items) > WARPING.most_steps
+        ):
+            why = "by linear interpolation; --similarity dtw compares them as they are"
+            self.guess("series", f"{table.series}, stretched to one length", why, "similarity")
+            return
+        self.similarity = "dtw"
+        why = "their lengths differ; --kind table stretches them to one length"
+        self.guess("series", f"{table.series}, compared by dynamic time warping", why, "similarity")
 
     def _parse_column(self, table: CellTable, name: str) -> NDArray:
         """Return the labels of a column, and record which words among numbers are none."""

@@ -39,7 +39,10 @@ class Shares:
         0.05  # of the budget: a learner that takes more for a split is tried on a small part first
     )
     here: float = 0.15  # of what is left: what takes less may run here while the processes start
-    alone: float = 0.5  # the same if no processes are started
+    here_seconds: float = (
+        1.0  # for a thousand items: slower learners, which cannot be stopped here, wait
+    )
+    alone: float = 0.5  # of what is left, as `here`, if no processes are started
     start_workers: float = 0.4  # of the budget: processes that take longer to start are not started
     worker_seconds: float = 2.0  # that a process takes to import everything on an idle core
     expected: float = (
@@ -586,8 +589,9 @@ class Run:
             return None
         learners = self.groups[step.group]
         is_yours = any(learner.family == "yours" for learner in learners)
+        is_slow = any(learner.seconds > SHARES.here_seconds for learner in learners)
         is_cheap = self._seconds(step) < share * self.remaining
-        return step if is_cheap and not is_yours else None
+        return step if is_cheap and not is_yours and not is_slow else None
 
     def _seconds(self, step: Step) -> float:
         """Expected seconds of a step."""
