@@ -21,11 +21,11 @@ VOTE = "vote"
 #: Of the three members, the best first: two that agree outvote the first; where all three differ, the first decides.
 WEIGHTS = (3, 2, 2)
 
-Split = tuple[int, int]  # repeat and fold
-Records = dict[str, dict[Split, Record]]
+SplitKey = tuple[int, int]  # repeat and fold
+Records = dict[str, dict[SplitKey, Record]]
 
 
-def best_three(records: Records, splits: Sequence[Split], metric: str) -> list[str]:
+def best_three(records: Records, splits: Sequence[SplitKey], metric: str) -> list[str]:
     """Return the three learners with the best mean score over `splits`, the best first, without the constant guess."""
     means = {
         name: np.mean([of_name[split].scores[metric] for split in splits])
@@ -35,12 +35,14 @@ def best_three(records: Records, splits: Sequence[Split], metric: str) -> list[s
     return sorted(means, key=lambda name: -means[name])[: len(WEIGHTS)]
 
 
-def other_splits(split: Split, splits: Sequence[Split]) -> list[Split]:
+def other_splits(split: SplitKey, splits: Sequence[SplitKey]) -> list[SplitKey]:
     """Return the splits of the same repeat that test other items."""
     return [other for other in splits if other[0] == split[0] and other != split]
 
 
-def chosen_records(records: Records, splits: Sequence[Split], metric: str) -> dict[Split, Record]:
+def chosen_records(
+    records: Records, splits: Sequence[SplitKey], metric: str
+) -> dict[SplitKey, Record]:
     """Return for every split the record of the single learner that is best on the other splits of its repeat.
 
     Their mean is what choosing the best learner is worth: unlike the score of the learner that came first, it does not
@@ -53,7 +55,9 @@ def chosen_records(records: Records, splits: Sequence[Split], metric: str) -> di
     return chosen
 
 
-def vote_records(problem: Problem, records: Records, splits: list[Split], metric: str) -> Records:
+def vote_records(
+    problem: Problem, records: Records, splits: list[SplitKey], metric: str
+) -> Records:
     """Return the records of the vote, one per split; none for matrices, or where there is too little to choose by."""
     if problem.is_matrix or len(records.keys() - {"dummy"}) < len(WEIGHTS) or not splits:
         return {}
