@@ -64,6 +64,7 @@ FLOORS = {
     "timing": 1,
     "hit_kind": 1,
     "hit_stack": 1,
+    "nearby": 1,
     "sparse": 2,
     "small": 0,
     "importance": 1,

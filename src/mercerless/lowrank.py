@@ -201,6 +201,10 @@ class Landmarks(BaseEstimator):
     seconds : float or None, default=None
         As many landmarks as can be compared in this time, at least 50, instead of `number`; for a function of
         `SimilarityClassifier` or `SimilarityRegressor`.
+    neighbors : int or None, default=None
+        Also compare every item with this many training items, those whose comparisons with the landmarks are most like
+        its own, and learn from the nearest of them; for a kernel or function of `SimilarityClassifier` or
+        `SimilarityRegressor`. The model then keeps all training items.
 
     See Also
     --------
@@ -218,15 +222,21 @@ class Landmarks(BaseEstimator):
     """
 
     def __init__(
-        self, number: int = 1000, method: str = "uniform", *, seconds: float | None = None
+        self,
+        number: int = 1000,
+        method: str = "uniform",
+        *,
+        seconds: float | None = None,
+        neighbors: int | None = None,
     ):
         self.number = number
         self.method = method
         self.seconds = seconds
+        self.neighbors = neighbors
 
 
 def as_landmarks(
-    n_landmarks: Any, methods: tuple[str, ...] = _SELECTIONS, may_have_seconds: bool = False
+    n_landmarks: Any, methods: tuple[str, ...] = _SELECTIONS, for_similarities: bool = False
 ) -> Landmarks:
     """A number or `Landmarks`, checked, as `Landmarks`."""
     landmarks = n_landmarks if isinstance(n_landmarks, Landmarks) else Landmarks(n_landmarks)
@@ -240,13 +250,24 @@ def as_landmarks(
         )
     check_option("method", landmarks.method, methods)
     if landmarks.seconds is not None:
-        if not may_have_seconds:
+        if not for_similarities:
             raise ValueError(
                 "Landmarks(seconds=...) is for SimilarityClassifier and SimilarityRegressor; give "
                 "a "
                 "number of landmarks instead."
             )
         check_number("seconds", landmarks.seconds)
+    if landmarks.neighbors is not None:
+        if not for_similarities:
+            raise ValueError(
+                "Landmarks(neighbors=...) is for one similarity of SimilarityClassifier and Regressor; "
+                "leave neighbors out."
+            )
+        is_number = isinstance(landmarks.neighbors, Integral)
+        if not is_number or isinstance(landmarks.neighbors, bool) or landmarks.neighbors < 1:
+            raise ValueError(
+                f"neighbors must be a positive whole number or None, got {landmarks.neighbors!r}."
+            )
     return landmarks
 
 

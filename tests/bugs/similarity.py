@@ -361,4 +361,28 @@ BUGS = [
         "return np.maximum(local[:, 0], 0.0)",
         "test_similarity_spread.py -k halves",
     ),
+    Bug(
+        "nearby-own-item-is-a-hit",
+        "away[np.flatnonzero(known), own[rows][known]] = np.inf",
+        "pass",
+        "test_nearby.py -k no_hits_of_their_own",
+    ),
+    Bug(
+        "nearby-learns-from-the-fold",
+        "items = np.flatnonzero(self.fold_of != left)",
+        "items = np.flatnonzero(self.fold_of != -1)",
+        "test_nearby.py -k held_out_labels",
+    ),
+    Bug(
+        "nearby-outlives-its-fit",
+        'prepared.attributes.setdefault("_nearby", None)',
+        "pass",
+        "test_nearby.py -k forgotten",
+    ),
+    Bug(
+        "nearby-compares-landmarks-twice",
+        "away[:, self.landmarks] = np.inf",
+        "pass",
+        "test_nearby.py -k loop_over_all",
+    ),
 ]

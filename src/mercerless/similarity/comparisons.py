@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,12 +17,13 @@ from mercerless.kernels import Kernel, MatrixFunction, PairFunction
 from mercerless.kernels.items import is_symmetric, takes_objects
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 from mercerless.similarity.landmarks import LandmarkRows, RowReader, n_judged, pursue_landmarks
+from mercerless.similarity.nearby import NearbyItems
 from mercerless.spectra import as_similarities, check_kind
 
 
 def landmarks_of(requested: Any) -> Landmarks:
     """How many landmarks and how they are chosen."""
-    return as_landmarks(requested, ("uniform", "kmeans", "pursuit"), may_have_seconds=True)
+    return as_landmarks(requested, ("uniform", "kmeans", "pursuit"), for_similarities=True)
 
 
 def compare_items(
@@ -234,6 +236,21 @@ def _pursue(compared: LandmarkRows, number: int, Y: NDArray, weight: NDArray) ->
 def among(used: NDArray, rows: NDArray) -> NDArray:
     """Positions among all items of rows among those that carry weight, -1 where they are others."""
     return np.where(rows >= 0, used[rows], -1)
+
+
+def add_neighbors(
+    compared: LandmarkRows, items: Any, compare: Callable[[Any, Any], NDArray], number: int
+) -> tuple[NearbyItems, LandmarkRows]:
+    """Compare items with those that their comparisons with landmarks say are nearest, too."""
+    if is_dask(items) or compared.read.compare is not None:
+        raise ValueError(
+            "Landmarks(neighbors=...) needs the items and their comparisons in memory; leave "
+            "neighbors out."
+        )
+    nearby, hits = NearbyItems.of(
+        compare, items, compared.all(), compared.read.kind, compared.landmarks, number
+    )
+    return nearby, replace(compared, hits=hits)
 
 
 def check_positions(positions: ArrayLike, n: int) -> NDArray:

@@ -63,6 +63,7 @@ from mercerless.core.validation import (
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction
 from mercerless.lowrank import Landmarks
 from mercerless.similarity.comparisons import (
+    add_neighbors,
     among,
     check_positions,
     compare_items,
@@ -86,6 +87,7 @@ from mercerless.similarity.landmarks import (
     as_new_similarities,
     landmark_need,
 )
+from mercerless.similarity.nearby import NearbyItems
 from mercerless.similarity.several import Several, fit_several, named_kernels, new_items_of
 from mercerless.similarity.sparse import refuse_hits
 from mercerless.similarity.spread import ItemSpread, fit_spread
@@ -182,6 +184,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     mean_: NDArray  # of a regressor's targets, as scale_
     scale_: NDArray
     _basis: Basis  # what new items are compared with
+    _nearby: NearbyItems | None = None  # among which the nearest of new items are looked for
     _is_one_of_several = False  # which may well be useless
 
     def __init__(
@@ -309,6 +312,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         else:
             prepared = self._with_all_items(kernel, items, task)
         prepared.attributes["gaps_"] = gaps
+        prepared.attributes.setdefault("_nearby", None)  # not that of an earlier fit
         return prepared
 
     def _without_gaps(self, X: Any, task: SimilarityTask) -> tuple[Any, FilledGaps | None]:
@@ -419,7 +423,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         requested = landmarks_of(self.landmarks)
         is_drawn = requested.method == "uniform" and requested.seconds is None
         fits = n <= LIMITS.all_items and self._full_need(n) <= memory_budget()
-        return is_drawn and fits and n - 1 <= 2 * requested.number
+        n_compared = requested.number + (requested.neighbors or 0)
+        return is_drawn and fits and n - 1 <= 2 * n_compared
 
     @property
     def _has_landmarks(self) -> bool:
@@ -563,8 +568,24 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             remedy="use fewer folds (cv) or fewer landmarks",
         )
         attributes = _compared_with(rows, kernel, items, used)
+        n_neighbors = getattr(wanted, "neighbors", None)
+        if n_neighbors is not None:
+            nearby, rows = self._with_neighbors(kernel, items, rows, n_neighbors)
+            attributes["_nearby"] = nearby
         source = LandmarkItems(rows, training.fold_of, random)
         return PreparedStack(source, training, attributes, rows.landmarks, None)
+
+    def _with_neighbors(
+        self, kernel: Kernel, items: Any, rows: LandmarkRows, number: int
+    ) -> tuple[NearbyItems, LandmarkRows]:
+        """Comparisons with the nearest items that are found through the landmarks."""
+        if basis_type_of(kernel).given_as_matrix or self._is_one_of_several:
+            raise ValueError(
+                "Landmarks(neighbors=...) is for one kernel or function, which can compare further "
+                "items; leave neighbors out."
+            )
+        compare = partial(_averaged, kernel) if self.direction == "mean" else kernel
+        return add_neighbors(rows, items, compare, number)
 
     def _compared(
         self,
@@ -762,7 +783,10 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         """Comparisons of new items with the training items."""
         columns = self.stack_.members.diagonal
         if self.direction != "both":
-            return Comparisons(self._new_similarities(items, back), diagonal, columns)
+            compared = Comparisons(self._new_similarities(items, back), diagonal, columns)
+            if self._nearby is None:
+                return compared
+            return self._nearby.of_new(items, compared)
         rows = self._new_rows(items, back)
         assert rows.back is not None
         means = as_similarities((rows.out + rows.back) / 2.0, self.kind_)
@@ -1010,6 +1034,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
     landmarks : int, Landmarks, array-like of int, None or "auto", default="auto"
         Compare every item with this many landmarks only, in training and prediction. A number draws them at random;
         ``Landmarks(number, "pursuit")`` compares with twice as many and keeps those that say most about the targets;
+        ``Landmarks(number, neighbors=...)`` also compares each item with its nearest, found through the landmarks;
         an array holds their row numbers. None compares all items. ``"auto"`` does so up to 5000 items, if memory and
         (for a function of two items) ten minutes suffice, and else takes at most 400 landmarks and says so.
         Half as many random landmarks as items, or more, are no cheaper for a symmetric kernel or function, so that

@@ -64,8 +64,8 @@ class LandmarkRules:
     #: Widths of the small stack that shows what more landmarks would bring.
     curve_widths: tuple[float, ...] = (0.0, 0.3, 1.0)
     #: Rows and points of that small stack.
-    curve_rows: int = 2000
-    curve_points: int = 300
+    curve_rows: int = 1000
+    curve_points: int = 200
 
 
 LIMITS = LandmarkRules()

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from mercerless.core.blocks import reduce_rows, take_rows
 from mercerless.core.memory import memory_budget
@@ -35,6 +36,7 @@ from mercerless.similarity.landmark_families import (
     Voters,
     landmark_families,
 )
+from mercerless.similarity.nearby import NearbyComparisons, NearbyFamily
 from mercerless.similarity.stack import (
     RULES,
     RunTasks,
@@ -86,13 +88,22 @@ class LandmarkRows:
     diagonal: NDArray | None  # (n,), or None if it is not known or the same for all
     read: RowReader
     landmarks: NDArray  # (m,), the landmarks' positions among the items, -1 if they are others
+    hits: csr_array | None = None  # (n, n), the nearest items found through the landmarks
 
     def take(self, rows: NDArray) -> Comparisons:
         """The comparisons of some items."""
         diagonal = None
         if self.diagonal is not None:
             diagonal = self.diagonal[rows]
-        return self.read(take_rows(self.X, rows), diagonal)
+        compared = self.read(take_rows(self.X, rows), diagonal)
+        if self.hits is None:
+            return compared
+        return NearbyComparisons(
+            compared.similarities,
+            compared.row_diagonal,
+            compared.column_diagonal,
+            csr_array(self.hits[rows]),
+        )
 
     def all(self) -> Comparisons:
         """The comparisons of all items."""
@@ -195,6 +206,10 @@ class LearnedLandmarks:
         }
         fitted = []
         for family in families:
+            if isinstance(family, NearbyFamily):
+                items = np.flatnonzero(self.fold_of != left)
+                fitted.append(family.fit_items(items, self.targets[:, outputs], self.weight))
+                continue
             member = copy(family)
             if isinstance(family, SummedFamily):
                 member.models = family.solve_all(self.sums, left, outputs)
@@ -259,6 +274,8 @@ class LandmarkItems:
         comparisons = self.rows.take(judged)
         sample = Sample(comparisons, weight[judged], judged, self.rows.landmarks, points)
         families = landmark_families(classify, sample)
+        if self.rows.hits is not None:
+            families = (*families, NearbyFamily(self.rows.hits, classify))
         return learn_sums(self.rows, sample, families, targets, weight, self.fold_of, self.random)
 
 
@@ -325,7 +342,7 @@ def landmark_curve(
 ) -> dict[int, float]:
     """The out-of-fold log-loss (or squared error) with a quarter, half and all of the landmarks: what more would bring.
 
-    Of a small stack (features, and Gaussians at 300 rows) on at most 2000 rows, so that it costs little.
+    Of a small stack (features, and Gaussians at 200 rows) on at most 1000 rows, so that it costs little.
     """
     rows = np.sort(random.permutation(len(Y))[: LIMITS.curve_rows])
     points = np.sort(random.permutation(len(rows))[: LIMITS.curve_points])

@@ -42,7 +42,7 @@ def affordable(
     per_landmark = max(per_pair, 1e-12) * n * n_directions * n_compared
     number = max(LIMITS.fewest, int(min(most, wanted.seconds / per_landmark)))
     number = min(number, most, n)
-    return Landmarks(number, wanted.method), number * per_landmark
+    return Landmarks(number, wanted.method, neighbors=wanted.neighbors), number * per_landmark
 
 
 def duration(seconds: float) -> str:
