@@ -141,3 +141,18 @@ def test_every_page_is_in_the_table_of_contents():
     contents = (DOCS / "index.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^(?:.*<)?([\w/-]+)>?$", contents, re.MULTILINE))
     assert {path.stem for path in DOCS.glob("*.md")} - listed == {"index"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "CONTRIBUTING.md", DOCS / "how-a-fit-works.md"],
+    ids=["CONTRIBUTING", "how-a-fit-works"],
+)
+def test_files_named_for_contributors_exist(page):
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/.-]+\.(?:py|toml|csv|md|txt))`", text))
+    assert len(named) > 10
+    folders = [Path(mercerless.__file__).parent, ROOT / "tests", ROOT / "benchmarks", DOCS]
+    files = "\n".join(f"/{p.as_posix()}" for folder in folders for p in folder.rglob("*.*"))
+    files += "".join(f"\n/{p.name}" for p in ROOT.glob("*.*"))
+    assert {name for name in named if not re.search(rf"/{re.escape(name)}$", files, re.M)} == set()
