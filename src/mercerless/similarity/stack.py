@@ -180,11 +180,7 @@ class AllItems:
     def learn(self, targets: NDArray, weight: NDArray, classify: bool) -> "LearnedItems":
         """Families fitted on the items of all folds but one, and at last on all."""
         families = default_families(classify, len(targets))
-        every = np.arange(len(targets))
-        no_points = np.array([], dtype=int)
-        return LearnedItems(
-            families, self.row_families, self, targets, weight, judged=every, points=no_points
-        )
+        return LearnedItems(families, self.row_families, self, targets, weight)
 
 
 @dataclass(frozen=True)
@@ -196,8 +192,16 @@ class LearnedItems:
     source: AllItems
     targets: NDArray
     weight: NDArray
-    judged: NDArray  # all items
-    points: NDArray  # none: there are no landmarks
+
+    @property
+    def judged(self) -> NDArray:
+        """All items."""
+        return np.arange(len(self.targets))
+
+    @property
+    def points(self) -> NDArray:
+        """None: there are no landmarks."""
+        return np.array([], dtype=int)
 
     def out_of_fold(self, run: RunTasks) -> NDArray:
         """Scores of every setting, by learners fitted on the other folds; 0 for one item alone."""
