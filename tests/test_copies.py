@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF
 
 from mercerless import (
@@ -13,9 +13,11 @@ from mercerless import (
     KreinRidgeClassifier,
     SimilarityClassifier,
     SimilarityRegressor,
+    TableRegressor,
 )
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.scoring import outer_folds
+from mercerless.core.copies import near_copies
 from mercerless.kernels import Gaussian
 
 RANDOM = np.random.RandomState(0)
@@ -94,3 +96,87 @@ def test_compare_holds_out_copies_together():
     for train, test in outer_folds(problem, 0, 0):
         assert not set(THRICE[train]) & set(THRICE[test])
         assert_allclose(len(test), 36, atol=3)
+
+
+def jittered(n_items, n_copies, scale, n_columns=4, seed=0):
+    random = np.random.RandomState(seed)
+    items = np.repeat(random.normal(size=(n_items, n_columns)), n_copies, axis=0)
+    return items + scale * random.normal(size=items.shape)
+
+
+@pytest.mark.parametrize("n_copies", [2, 3, 8])
+@pytest.mark.parametrize("scale", [1e-6, 0.005])
+def test_near_copies_are_sets(n_copies, scale):
+    X = jittered(60, n_copies, scale) * [1e6, 1.0, 1e-3, 1.0] + [0, 1e3, 0, 0]
+    assert_array_equal(near_copies(X), np.repeat(np.arange(60), n_copies))
+
+
+def test_near_copies_of_some_rows():
+    X = np.vstack([jittered(20, 3, 1e-4), RANDOM.normal(size=(60, 4))])
+    sets = near_copies(X)
+    assert_array_equal(sets[:60], np.repeat(sets[:60:3], 3))
+    assert len(np.unique(sets)) == 80
+    few = np.vstack([jittered(3, 2, 1e-4), RANDOM.normal(size=(94, 4))])
+    assert near_copies(few) is None
+
+
+def test_two_columns_are_too_few_to_tell_near_copies_from_chance():
+    X = jittered(60, 3, 1e-4)
+    assert near_copies(X[:, :3]) is not None
+    assert near_copies(X[:, :2]) is None
+    rounded = X.copy()
+    rounded[:, 2:] = np.round(X[:, 2:])
+    assert near_copies(rounded) is None
+
+
+def test_near_copies_with_categories_and_gaps():
+    X = jittered(60, 3, 1e-4)
+    color = np.repeat(np.arange(60) % 3, 3)
+    sets = near_copies(np.column_stack([color, X]), categories=[0])
+    assert_array_equal(sets, np.repeat(np.arange(60), 3))
+    # rows of other categories are not copies, whatever their numbers
+    differing = np.tile([0, 1, 2], 60)
+    assert near_copies(np.column_stack([differing, X]), categories=[0]) is None
+    X[:9, 1] = np.nan
+    assert_array_equal(near_copies(X), np.repeat(np.arange(60), 3))
+
+
+def ordinary_tables():
+    random = np.random.RandomState(3)
+    normal = random.normal(size=(400, 5))
+    yield "normal", normal, ()
+    yield "heavy tails", random.standard_t(1.5, size=(400, 5)), ()
+    yield "grid", np.stack(np.meshgrid(*[np.arange(8.0)] * 3), axis=-1).reshape(-1, 3), ()
+    yield "integers", random.randint(0, 9, size=(400, 6)).astype(float), ()
+    yield "categories", random.randint(0, 3, size=(400, 6)).astype(float), range(6)
+    codes = random.randint(0, 4, size=(400, 3))
+    yield "categories and a number", np.column_stack([codes, normal[:, 0]]), range(3)
+    yield "categories and numbers", np.column_stack([codes, normal[:, :3]]), range(3)
+    time = np.linspace(0, 20, 400)
+    yield "a path", np.column_stack([np.sin(time), np.cos(time), time, np.sin(3 * time)]), ()
+    centers = np.repeat(10 * random.normal(size=(5, 5)), 80, axis=0)
+    yield "clusters", centers + normal, ()
+    binary = random.randint(0, 2, size=(400, 5)).astype(float)
+    yield "0/1 and one value", np.column_stack([binary, normal[:, 0]]), ()
+    one_line = normal[:, :1] * [1.0, 2.0, 3.0]
+    yield "0/1 and one value thrice", np.column_stack([binary[:, :4], one_line]), ()
+
+
+@pytest.mark.parametrize("table", list(ordinary_tables()), ids=lambda table: table[0])
+def test_ordinary_tables_have_no_near_copies(table):
+    _, X, categories = table
+    assert near_copies(X, categories) is None
+
+
+def test_the_table_learner_keeps_near_copies_together():
+    random = np.random.RandomState(5)
+    items = random.normal(size=(50, 6))
+    noisy = items[:, 0] + 1.5 * random.normal(size=50)
+    X_near = np.repeat(items, 4, axis=0) + 1e-4 * random.normal(size=(200, 6))
+    y_near = np.repeat(noisy, 4)
+    model = TableRegressor(max_iter=20, random_state=0).fit(X_near, y_near)
+    T = random.normal(size=(2000, 6))
+    # the announced error is that of new items; copies on both sides would announce nearly none
+    announced = np.mean((model.out_of_fold_.prediction - y_near) ** 2)
+    truth = np.mean((model.predict(T) - T[:, 0]) ** 2) + 1.5**2
+    assert 0.6 * truth < announced < 1.6 * truth

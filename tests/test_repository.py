@@ -68,6 +68,7 @@ FLOORS = {
     "sparse": 2,
     "small": 0,
     "importance": 1,
+    "distill": 2,
     "encoding": 1,
     "target": 1,
     "outliers": 1,

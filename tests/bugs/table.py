@@ -5,6 +5,43 @@ from bugs import Bug
 CLASSES = "test_table_classes.py"
 
 BUGS = [
+    # near-copies and small machines
+    Bug(
+        "table-near-copies-apart",
+        "return training._replace(groups=sets)",
+        "return training",
+        "test_copies.py -k keeps_near_copies_together",
+    ),
+    Bug(
+        "table-near-copies-need-no-continuous-columns",
+        "if not _has_continuous_columns(distinct, categories):",
+        "if False:",
+        "test_copies.py -k two_columns",
+    ),
+    Bug(
+        "table-near-copies-across-categories",
+        "codes = rows[:, categories] * NEAR_COPIES.category_distance",
+        "codes = rows[:, categories] * 0.0",
+        "test_copies.py -k categories_and_gaps",
+    ),
+    Bug(
+        "table-distill-loss-of-its-own-rows",
+        "held_out_loss = loss(fit(train), held_out)",
+        "held_out_loss = loss(fit(np.arange(len(rows))), held_out)",
+        "test_table_distill.py -k 'numbers or classes'",
+    ),
+    Bug(
+        "table-distill-ignores-rows",
+        "rows = self._new_rows(X)\n        elif self._sample",
+        "rows = self.encoding_.encode(self._sample.table)\n        elif self._sample",
+        "test_table_distill.py -k without_targets",
+    ),
+    Bug(
+        "table-distill-hard-classes",
+        "weight = np.maximum(probabilities[places].ravel(), 1e-9)",
+        "weight = np.ones(X.shape[0])",
+        "test_table_distill.py -k words_and_gaps",
+    ),
     # classes: log-odds, weights and the calibration of their average
     Bug(
         "table-pool-knows-the-row",

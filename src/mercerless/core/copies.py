@@ -1,10 +1,16 @@
-"""Equal rows, merged into one."""
+"""Equal rows, merged into one, and rows that are nearly equal."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+from sklearn.neighbors import NearestNeighbors
 
+from mercerless.core.folds import find_copies
+from mercerless.core.scaling import standard_scaling
 from mercerless.core.validation import weights_or_ones
 
 
@@ -73,3 +79,104 @@ def merge_copies(Y: NDArray, weight: NDArray | None, copies: NDArray) -> MergedR
         freedom = w.sum() - np.sum(np.bincount(of_row, weights=w**2) / total)
         pure_error = float(square.sum() / freedom)
     return MergedRows(first, Y[first] + means, total, counts, deviations, pure_error)
+
+
+@dataclass(frozen=True)
+class NearCopyRules:
+    """When rows of a table are near-copies of each other."""
+
+    #: Fewest and most rows to look at.
+    fewest_rows: int = 50
+    most_rows: int = 100_000
+    #: A column is continuous if so many of its values are distinct ...
+    distinct: float = 0.5
+    #: ... and with fewer continuous columns rows come close by chance.
+    continuous_columns: int = 3
+    #: Distance of two rows of different categories, in standard deviations.
+    category_distance: float = 2.0
+    #: Rows whose nearest rows are looked at first.
+    queries: int = 500
+    #: How much farther other rows are than near-copies.
+    gap: float = 5.0
+    #: Distances within the gap, for every row that is looked at.
+    between: float = 0.05
+    #: Share of the rows that must have a near-copy.
+    rows: float = 0.2
+    #: Larger sets are clusters, and not measurements of the same thing.
+    largest_set: int = 20
+
+
+NEAR_COPIES = NearCopyRules()
+
+
+def near_copies(X: NDArray, categories: Sequence[int] | NDArray = ()) -> NDArray | None:
+    """Numbers of sets of near-copies, one for every row; None if rows of the table are not near-copies.
+
+    Rows are near-copies if the distances of rows to those around them fall apart: a fifth of the rows or more have
+    others that are at least `gap` times nearer than all the rest, and hardly any distance lies in between. `X` holds
+    numbers (NaN if missing), and codes in the columns of `categories`. Equal rows have the same number.
+    """
+    rules = NEAR_COPIES
+    number_of = find_copies(X)
+    distinct = X[np.unique(number_of, return_index=True)[1]]
+    if not rules.fewest_rows <= len(distinct) <= rules.most_rows:
+        return None
+    if not _has_continuous_columns(distinct, categories):
+        return None
+    Z = _comparable(distinct, categories)
+    queries = np.random.RandomState(0).permutation(len(Z))[: rules.queries]
+    neighbors = NearestNeighbors(n_neighbors=rules.largest_set + 1).fit(Z)
+    distances = neighbors.kneighbors(Z[queries])[0][:, 1:]
+    radius = _middle_of_gap(distances)
+    if radius is None:
+        return None
+    links = neighbors.radius_neighbors_graph(Z, radius)
+    set_of = connected_components(links, directed=False)[1]
+    sizes = np.bincount(set_of)[set_of]
+    is_near_copy = (sizes > 1) & (sizes <= rules.largest_set)
+    if is_near_copy.mean() < rules.rows:
+        return None
+    return set_of[number_of]
+
+
+def _has_continuous_columns(rows: NDArray, categories: Sequence[int] | NDArray) -> bool:
+    """Whether enough columns have so many values that rows are not close by chance."""
+    rules = NEAR_COPIES
+    numeric = np.setdiff1d(np.arange(rows.shape[1]), np.asarray(categories, dtype=int))
+    counts = [len(np.unique(rows[:, column])) for column in numeric]
+    n_continuous = np.sum(np.array(counts) >= rules.distinct * len(rows))
+    return bool(n_continuous >= rules.continuous_columns)
+
+
+def _comparable(rows: NDArray, categories: Sequence[int] | NDArray) -> NDArray:
+    """Rows whose Euclidean distances say how alike they are."""
+    rows = np.array(rows, dtype=np.float64)
+    codes = rows[:, categories] * NEAR_COPIES.category_distance
+    missing = np.isnan(rows)
+    observed = ~missing.all(axis=0)
+    rows = rows[:, observed]
+    rows = np.where(missing[:, observed], np.nanmedian(rows, axis=0), rows)
+    Z = standard_scaling(rows)(rows)
+    is_category = np.isin(np.flatnonzero(observed), categories)
+    marks = missing[:, missing.any(axis=0)] * NEAR_COPIES.category_distance
+    return np.hstack([Z[:, ~is_category], np.nan_to_num(codes, nan=-1.0), marks])
+
+
+def _middle_of_gap(distances: NDArray) -> float | None:
+    """A distance in the middle of the widest gap of the distances of rows to those around them; None without a gap.
+
+    `distances` (n_rows, n_neighbors) ascend in every row.
+    """
+    rules = NEAR_COPIES
+    ascending = np.sort(distances, axis=None)
+    n_between = 1 + int(rules.between * len(distances))
+    lower = ascending[:-n_between]
+    upper = ascending[n_between:]
+    has_nearer = np.searchsorted(np.sort(distances[:, 0]), lower, side="right")
+    is_enough = has_nearer >= rules.rows * len(distances)
+    is_gap = is_enough & (upper >= rules.gap * lower)
+    if not is_gap.any():
+        return None
+    widths = np.where(is_gap, np.log(upper / np.maximum(lower, np.finfo(float).tiny)), 0.0)
+    place = int(np.argmax(widths))
+    return float(np.sqrt(lower[place] * upper[place]))

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.blocks import is_dask, take_rows
-from mercerless.core.estimator import Progress, signed_targets
-from mercerless.core.folds import find_copies
+from mercerless.core.copies import near_copies
+from mercerless.core.estimator import Progress, class_scores, signed_targets
+from mercerless.core.folds import find_copies, join_groups
 from mercerless.core.memory import memory_budget
 from mercerless.core.scaling import FeatureScaling
 from mercerless.core.validation import (
@@ -30,9 +32,12 @@ from mercerless.lab.base import (
     out_of_fold,
 )
 from mercerless.lab.data import Table, class_units, merge_rows, target_units
+from mercerless.lab.estimators import LABClassifier, LABRegressor
 from mercerless.lab.model import LocalForm, Settings, has_linear_part
 from mercerless.lab.spread import fit_spreads
-from mercerless.lab.support import support_size
+from mercerless.lab.support import Support, support_size
+from mercerless.table.distill import RULES as DISTILL_RULES
+from mercerless.table.distill import distill_classes, distill_numbers
 from mercerless.table.encoding import (
     Columns,
     Encoding,
@@ -131,11 +136,14 @@ class _Table(LocalEstimator):
         """The encoding of the table, its rows as numbers, and what draws the rest."""
         self._check_parameters()
         random = check_random_state(self.random_state)
-        X, columns, weight = training.rows, training.columns, training.weight
+        X = training.rows
+        columns = training.columns
+        weight = training.weight
         names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])]))
         if is_dask(X):
             sample = take_rows(X, np.arange(min(len(X), 2000)))
             return fit_encoding(sample, columns, Y, weight, "", names), training, random
+        training = together(training)
         encoding, rows = encode_table(X, columns, Y, weight, training.groups, names, random)
         return encoding, training._replace(rows=rows), random
 
@@ -248,6 +256,44 @@ class _Table(LocalEstimator):
             categories = self.encoding_.columns.categories
             self._importances = self._sample.importances(self, categories)
         return self._importances
+
+    def distill(self, X: Any = None, n_support: int | float | str | Support = "auto") -> Pipeline:
+        """One small machine that predicts nearly what the average does, for those who need speed.
+
+        A `LABRegressor` or `LABClassifier` learns what this model predicts, which needs no targets. Part of the rows
+        are held out first to measure what is lost.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, n_features) or None, default=None
+            Rows, as given to `fit`, on which it learns; None means up to 1500 training rows that the model keeps.
+        n_support : int, float, "auto" or Support, default="auto"
+            Its support points, as in `LABRegressor`.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+            The encoding of the table and the fitted machine. Its ``held_out_loss_`` is what a machine of the other
+            rows misses on held-out ones: the share of the variance of the predictions, or the divergence of the
+            probabilities in nats. Above .05 it gives a warning.
+        """
+        check_is_fitted(self)
+        if X is not None:
+            rows = self._new_rows(X)
+        elif self._sample is None:
+            raise ValueError("The model keeps no training rows; pass some rows as X.")
+        else:
+            rows = self.encoding_.encode(self._sample.table)
+        if len(rows) < DISTILL_RULES.fewest_rows:
+            raise ValueError(
+                f"distill needs at least {DISTILL_RULES.fewest_rows} rows, and there are "
+                f"{len(rows)}; pass more rows as X."
+            )
+        return self._distill(rows, n_support)
+
+    def _distill(self, rows: NDArray, n_support: Any) -> Pipeline:
+        """A machine that learns what the average predicts for encoded rows."""
+        raise NotImplementedError
 
     def _kernel_forms(self) -> list[LocalForm]:
         return kernel_forms(self.members_)
@@ -465,6 +511,13 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
             outliers = np.flatnonzero(trust_in_transformed < 0.5)
         return table, solution, n_iter + n_more, outliers
 
+    def _distill(self, rows: NDArray, n_support: Any) -> Pipeline:
+        predictions = self._predict_rows(rows)
+        if self._one_output:
+            predictions = predictions[:, 0]
+        machine = LABRegressor(n_support, random_state=0)
+        return distill_numbers(self.encoding_, rows, predictions, machine)
+
     def _trust(self, X: Any, Y: NDArray, weight: NDArray, gaps: NDArray) -> NDArray:
         """Factors of the weights of rows, below one for gross errors."""
         if self.downweight_outliers is None or is_dask(X) or len(X) < OUTLIER_LIMITS.fewest_rows:
@@ -592,6 +645,13 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
             _sample=sample,
         )
 
+    def _distill(self, rows: NDArray, n_support: Any) -> Pipeline:
+        scores = class_scores(self._predict_rows(rows))
+        machine = LABClassifier(n_support, random_state=0)
+        return distill_classes(
+            self.encoding_, rows, self.calibration_(scores), self.classes_, machine
+        )
+
 
 def target_bounds(Y: NDArray, margin: float = 0.25) -> tuple[NDArray, NDArray]:
     """The range of the targets, and a share of it on both sides, beyond which nothing is predicted."""
@@ -599,6 +659,16 @@ def target_bounds(Y: NDArray, margin: float = 0.25) -> tuple[NDArray, NDArray]:
     high = Y.max(axis=0)
     reach = margin * (high - low)
     return low - reach, high + reach
+
+
+def together(training: Training) -> Training:
+    """The rows with groups that also hold near-copies together, if there are any."""
+    sets = near_copies(training.rows, training.columns.categories)
+    if sets is None:
+        return training
+    if training.groups is not None:
+        sets = join_groups(training.groups, sets)
+    return training._replace(groups=sets)
 
 
 def training_sample(training: Training) -> TrainingSample | None:
