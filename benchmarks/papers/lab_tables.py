@@ -3,24 +3,26 @@
     export MERCERLESS_DATA=...            # the folder of data sets
     python benchmarks/papers/lab_tables.py run [--rows 3000] [--splits 2] [--sets mg] [--learners table] [--variant ...]
     python benchmarks/papers/lab_tables.py bands [--splits 5]      # run with at most 1000, 5000, 20,000, 50,000 rows
+    python benchmarks/papers/lab_tables.py large [--most 100000]   # 10^4 to 10^6 rows beside LightGBM's defaults
     python benchmarks/papers/lab_tables.py variants [--rows 500]   # it and LightGBM on all variants of ten sets
     python benchmarks/papers/lab_tables.py report [--bands] [--half development | confirmation] [--learners table svm]
     python benchmarks/papers/lab_tables.py report_variants
 
 ``run`` works round by round, one split of every set at a time, writes a line to results/lab_tables.csv (the others to
-lab_bands.csv and lab_variants.csv) after every fit and skips what is there. Every learner sees the same training rows,
-at most --rows, and at most 4000 test rows. ``bands`` takes for every band the sets that have more rows than the band
-before, and above 3000 rows at most three splits. ``report`` also gives average ranks by band, and paired tests of it
-against every peer over all sets of all bands, with Holm's correction. Peers that are not installed are left out.
+lab_bands.csv, lab_large.csv and lab_variants.csv) after every fit and skips what is there. Every learner sees the same
+training rows, at most --rows, and at most 4000 test rows. ``bands`` takes for every band the sets that have more rows
+than the band before, and above 3000 rows at most three splits. ``large`` has one split and at most 20,000 test rows.
+``report`` also gives average ranks by band, and paired tests of it against every peer over all sets of all bands, with
+Holm's correction. Peers that are not installed are left out.
 
 Boosting stops early on a fifth of the training rows; LightGBM and XGBoost try --candidates random settings there, the
-first their defaults, and keep the best; CatBoost has its defaults ("catboost"), or ten settings ("catboost_search");
-the others are searched by three folds, Laplace kernel ridge regression on at most 4000 rows. Words are ordinal codes
-marked as categories for LightGBM and CatBoost, 0/1 columns for the others but the table learner, which takes the table
-as it is. Variants: "repeated" (every row three
-times), "outliers" (2 % of the training targets moved by ten standard deviations), "missing" (a tenth of the numbers
-removed at random), "shuffled" (columns in another order, rows sorted by target), "rescaled" (columns in units up to a
-million times smaller or larger, from another origin), all seeded by the split.
+first their defaults, and keep the best; CatBoost has its defaults ("catboost"), or ten such settings
+("catboost_search"); the others are searched by three folds, Laplace kernel ridge regression on at most 4000 rows. Words
+are ordinal codes marked as categories for LightGBM and CatBoost, 0/1 columns for the others but the table learner,
+which takes the table as it is. Variants: "repeated" (every row three times), "outliers" (2 % of the training targets
+moved by ten standard deviations), "missing" (a tenth of the numbers removed at random), "shuffled" (columns in another
+order, rows sorted by target), "rescaled" (columns in units up to a million times smaller or larger, from another
+origin), all seeded by the split.
 
 Choices were made on the development half of the sets only.
 """
@@ -65,6 +67,8 @@ BANDS_RESULTS, VARIANTS_RESULTS = (
     RESULTS.with_name("lab_bands.csv"),
     RESULTS.with_name("lab_variants.csv"),
 )
+LARGE = (10_000, 100_000, 1_000_000)
+LARGE_RESULTS = RESULTS.with_name("lab_large.csv")
 DEVELOPMENT = (
     "house8l kin8nm cpusmall electrical yacht housing mg pm10 pyrim eucalyptus "
     "pendigits eeg heart sonar pima monks2 ionosphere"
@@ -505,6 +509,57 @@ def bands(args):
             )
 
 
+def friedman(n, random):
+    """Friedman's function of five of ten features, with noise."""
+    X = random.uniform(size=(n, 10))
+    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
+    return X, y + 10 * X[:, 3] + 5 * X[:, 4] + random.normal(size=n)
+
+
+def jumps(n, random):
+    """Steps, an interaction, a wave and a linear part of twelve features, with noise."""
+    X = random.normal(size=(n, 12))
+    y = 2.0 * (X[:, 0] > 0.3) * (X[:, 1] < 0.5) + np.floor(X[:, 2]) + X[:, 3] * X[:, 4]
+    return X, y + np.sin(3 * X[:, 5]) + 0.5 * X[:, 6] + 0.3 * random.normal(size=n)
+
+
+SYNTHETIC = {"friedman": friedman, "jumps": jumps}
+
+
+def large_split(name, rows):
+    """Training and test rows of a large table: drawn, or the first of a shuffled one."""
+    random = np.random.RandomState(0)
+    if name in SYNTHETIC:
+        X, y = SYNTHETIC[name](rows + 20_000, random)
+        X = pd.DataFrame(X).add_prefix("x")
+        return "regression", X[:rows], y[:rows], X[rows:], y[rows:]
+    X, y = table(name)
+    task = "regression" if name in REGRESSION else "classes"
+    y = y.astype(float) if task == "regression" else np.unique(y, return_inverse=True)[1]
+    order = random.permutation(len(X))
+    test, train = order[: len(X) // 5], order[len(X) // 5 :][:rows]
+    test = test[:20_000]
+    return task, X.iloc[train], y[train], X.iloc[test], y[test]
+
+
+def large(args):
+    """The table learner and one setting of LightGBM that stops early, on many rows; one split."""
+    done = {(r["set"], r["rows"], r["learner"]) for r in read(LARGE_RESULTS)}
+    for rows in LARGE:
+        for name in args.sets or [*SYNTHETIC, "fried", "house8l", "covtype"]:
+            data = large_split(name, rows)
+            is_new_size = name in SYNTHETIC or len(data[1]) > rows / 10
+            if rows > args.most or not is_new_size:
+                continue
+            every = learners(data[0], 1)
+            for k in args.learners or ["lightgbm", "table"]:
+                if (name, str(rows), k) in done:
+                    continue
+                row = {"set": name, "rows": rows, "learner": k} | measure(every[k], k, data)
+                append(row, LARGE_RESULTS)
+                print(*row.values(), flush=True)
+
+
 def variants(args):
     """The table learner and LightGBM on every variant of ten sets."""
     for variant in VARIANTS:
@@ -616,7 +671,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "command", choices=("run", "bands", "variants", "report", "report_variants")
+        "command", choices=("run", "bands", "large", "variants", "report", "report_variants")
     )
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--most", type=int, default=BANDS[-1], help="the last of the `bands`")
@@ -631,6 +686,7 @@ def main():
     commands = {
         "run": run,
         "bands": bands,
+        "large": large,
         "variants": variants,
         "report": report,
         "report_variants": report_variants,
