@@ -26,15 +26,8 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from dank_rivals import BayesianMKL
-from hyper_rivals import (
-    AlignedMachine,
-    AlignmentClassifier,
-    BilinearExtension,
-    DistributedBMKL,
-    IndefiniteMKL,
-    NearestExtension,
-)
+from dank_rivals import AlignedMachine, BayesianMKL, DistributedBMKL
+from hyper_rivals import AlignmentClassifier, BilinearExtension, IndefiniteMKL, NearestExtension
 from paper_sets import load
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer, load_wine, make_friedman1

@@ -1,10 +1,9 @@
 """Rivals of the hyper-kernels: other kernel learners, and ordinary ways of extending a similarity to new items."""
 
 import numpy as np
-from dank_rivals import AlignedFeatures, BayesianMKL
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LassoCV
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import NearestNeighbors
@@ -81,65 +80,6 @@ class IndefiniteMKL(ClassifierMixin, BaseEstimator):
         return self.classes_[
             np.argmax([machine.predict(columns) for machine in self.machines_], axis=0)
         ]
-
-
-class AlignedMachine(ClassifierMixin, BaseEstimator):
-    """RF of Table 2: many random cosine features, weighted to align with the labels, and a support vector machine.
-
-    Sinha and Duchi (2016). The width is given; the radius of the ball of weights and C are chosen by three folds, with
-    the weights learned anew in each.
-    """
-
-    def __init__(self, gamma=1.0, n_features=10_000, random_state=0):
-        self.gamma = gamma
-        self.n_features = n_features
-        self.random_state = random_state
-
-    def _features(self, radius):
-        return AlignedFeatures(self.gamma, radius, self.n_features, self.random_state)
-
-    def fit(self, X, y):
-        radii = (0.1, 1.0, 10.0)
-        costs = np.logspace(-1, 3, 5)
-        scores = np.zeros((len(radii), len(costs)))
-        folds = StratifiedKFold(3, shuffle=True, random_state=0)
-        for train, test in folds.split(X, y):
-            for i, radius in enumerate(radii):
-                features = self._features(radius).fit(X[train], y[train])
-                of_train = features.transform(X[train])
-                K = of_train @ of_train.T
-                K_test = features.transform(X[test]) @ of_train.T
-                for j, C in enumerate(costs):
-                    machine = SVC(kernel="precomputed", C=C).fit(K, y[train])
-                    scores[i, j] += np.sum(machine.predict(K_test) == y[test])
-        best, cost = np.unravel_index(scores.argmax(), scores.shape)
-        self.features_ = self._features(radii[best]).fit(X, y)
-        self.of_train_ = self.features_.transform(X)
-        machine = SVC(kernel="precomputed", C=costs[cost])
-        self.machine_ = machine.fit(self.of_train_ @ self.of_train_.T, y)
-        return self
-
-    def predict(self, X):
-        return self.machine_.predict(self.features_.transform(X) @ self.of_train_.T)
-
-
-class DistributedBMKL(ClassifierMixin, BaseEstimator):
-    """Bayesian multiple kernel learning on random parts of the rows; the mean of the parts' decision values decides."""
-
-    def __init__(self, n_parts=5, random_state=0):
-        self.n_parts = n_parts
-        self.random_state = random_state
-
-    def fit(self, X, y):
-        rows = check_random_state(self.random_state).permutation(len(X))
-        self.classes_ = np.unique(y)
-        parts = [part for part in np.array_split(rows, self.n_parts) if len(np.unique(y[part])) > 1]
-        self.machines_ = [clone(BayesianMKL()).fit(X[part], y[part]) for part in parts]
-        return self
-
-    def predict(self, X):
-        values = np.mean([machine.decision_function(X) for machine in self.machines_], axis=0)
-        return self.classes_[(values > 0).astype(int)]
 
 
 def align(matrices, target):

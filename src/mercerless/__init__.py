@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.hyper.estimators import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
     from mercerless.krein.embedding import KreinEmbedding
     from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
+    from mercerless.krein.features import SignedRandomFeatures
     from mercerless.krein.selection import Ball, Sphere
     from mercerless.lab.estimators import LABClassifier, LABRegressor
     from mercerless.lab.optimizers import SGD, Adam
@@ -66,6 +67,7 @@ __all__ = [
     "LABClassifier",
     "LABRegressor",
     "Landmarks",
+    "SignedRandomFeatures",
     "SimilarityClassifier",
     "SimilarityFeatures",
     "SimilarityRegressor",
@@ -95,6 +97,7 @@ _HOMES = {
     "asymmetric.estimators": "AsymmetricRidge AsymmetricRidgeClassifier",
     "dank.estimators": "DANKClassifier DANKRegressor",
     "krein.embedding": "KreinEmbedding",
+    "krein.features": "SignedRandomFeatures",
     "hyper.estimators": "HyperClassifier HyperRegressor HyperRidge HyperSVR",
     "krein.estimators": "KreinRidge KreinRidgeClassifier KreinSVC KreinSVR",
     "lab.estimators": "LABClassifier LABRegressor",

@@ -4,6 +4,7 @@ from bugs import Bug
 
 THEORY, KREIN_E = "test_theory.py", "test_krein_estimators.py"
 SPECTRA, ASYM = "test_spectra.py", "test_asymmetric.py"
+FEATURES = "test_signed_features.py"
 
 BUGS = [
     Bug(
@@ -83,5 +84,47 @@ BUGS = [
         "relative = LIMITS.alphas + LIMITS.coupled_alphas if self.coupled else LIMITS.alphas",
         "relative = LIMITS.alphas",
         f"{ASYM} -k beyond_the_singular",
+    ),
+    Bug(
+        "papers-landmarks-forget-the-penalty",
+        "A[:m, :m] += alpha * comparisons.landmarks",
+        "A[:m, :m] += alpha * np.eye(m)",
+        f"{ASYM} -k stationary_point",
+    ),
+    Bug(
+        "papers-landmarks-leverage-without-weights",
+        "lu_solve(factor, weighted_Q.T, check_finite=False))",
+        "lu_solve(factor, Q.T, check_finite=False))",
+        f"{ASYM} -k stationary_point",
+    ),
+    Bug(
+        "papers-landmarks-one-direction-twice",
+        "from_landmarks = basis.kernel(landmarks, basis.items).T",
+        "from_landmarks = basis.kernel(basis.items, landmarks)",
+        f"{ASYM} -k same_model",
+    ),
+    Bug(
+        "papers-landmarks-keep-copies",
+        "n_kept = int(np.sum(left_over > LIMITS.independent * left_over[0]))",
+        "n_kept = len(left_over)",
+        f"{ASYM} -k copies_among",
+    ),
+    Bug(
+        "papers-features-negative-part-added",
+        "outer = _gaussian_part(1.0, kernel.length_scale)\n        return [outer, _gaussian_part(-1.0,",
+        "outer = _gaussian_part(1.0, kernel.length_scale)\n        return [outer, _gaussian_part(1.0,",
+        f"{FEATURES} -k unbiased",
+    ),
+    Bug(
+        "papers-features-equal-shares",
+        "wanted = (total - len(weights)) * sizes / sizes.sum()",
+        "wanted = (total - len(weights)) * np.ones(len(sizes)) / len(sizes)",
+        f"{FEATURES} -k proportion",
+    ),
+    Bug(
+        "papers-features-exponential-as-laplace",
+        "return vectors / random.standard_normal((shape[0], 1)) / scale",
+        "return vectors / random.standard_normal(shape) / scale",
+        f"{FEATURES} -k unbiased",
     ),
 ]

@@ -15,13 +15,20 @@ from mercerless.asymmetric.selection import (
     AsymmetricChoice,
     affinities,
     choose_asymmetric_ridge,
+    choose_landmark_ridge,
     decay_of,
+    independent_landmarks,
 )
-from mercerless.asymmetric.solver import asymmetric_ridge, coupled_ridge, largest_singular_value
+from mercerless.asymmetric.solver import (
+    LandmarkComparisons,
+    asymmetric_ridge,
+    coupled_ridge,
+    largest_singular_value,
+)
 from mercerless.core.basis import Basis
 from mercerless.core.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.core.conformal import ConformalMixin
-from mercerless.core.estimator import KernelPredictor, class_scores, signed_targets
+from mercerless.core.estimator import KernelPredictor, class_scores, landmark_rows, signed_targets
 from mercerless.core.folds import OutOfFold
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_targets
@@ -36,6 +43,7 @@ from mercerless.core.validation import (
     warn,
     warn_if_useless,
 )
+from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.spectra import check_kind
 
 
@@ -54,6 +62,8 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         side: str = "auto",
         coupled: bool = False,
         fit_intercept: bool = True,
+        landmarks: int | Landmarks | None = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.kernel = kernel
         self.kind = kind
@@ -61,6 +71,8 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         self.side = side
         self.coupled = coupled
         self.fit_intercept = fit_intercept
+        self.landmarks = landmarks
+        self.random_state = random_state
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
@@ -68,23 +80,33 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
     def _check_parameters(self) -> None:
         check_option("side", self.side, ("auto", *LIMITS.shares))
         check_number("alpha", self.alpha, zero=True, none=True)
+        if self.landmarks is not None and self.coupled:
+            raise ValueError("coupled=True needs all items; use landmarks=None, or coupled=False.")
 
     def _fit(self, X: Any, Y: NDArray, weight: NDArray) -> dict[str, Any]:
         """Choose ridge and side by the leave-one-out error; returns all fitted attributes."""
         self._check_parameters()
-        basis, K, kind, decay = self._training_matrix(X, weight)
+        basis = self._train_basis(X, weight)
         targets = Y[basis.rows]
         weight = weight[basis.rows]
+        K: NDArray | LandmarkComparisons
+        positions = None
+        if self.landmarks is None:
+            K, kind, decay = self._training_matrix(basis)
+        else:
+            K, kind, decay, positions = self._landmark_comparisons(basis)
         with self._progress(0):
             choice = self._choose(K, targets, weight)
+        basis = basis.fitted(positions)
         one_way = choice.one_way
         one_way_coef = basis.spread(one_way.left.T)
         to_items, from_items = (basis.spread(coef.T) for coef in choice.coef)
         return {
-            "_basis": basis.fitted(),
+            "_basis": basis,
             "_train_targets": (targets, weight, one_way.alpha),
             "kernel_": basis.kernel,
             "X_fit_": basis.kept,
+            "landmarks_": basis.landmarks,
             "kind_": kind,
             "decay_": decay,
             "alpha_": choice.solution.alpha,
@@ -98,33 +120,63 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             **_validation_attributes(choice),
         }
 
-    def _training_matrix(
-        self, X: Any, weight: NDArray
-    ) -> tuple[Basis, NDArray, str, tuple[float, float] | None]:
-        """The items that carry weight, their affinities, the kind of the matrix and the decay of dissimilarities."""
-        basis = self._train_basis(X, weight)
+    def _training_matrix(self, basis: Basis) -> tuple[NDArray, str, tuple[float, float] | None]:
+        """The affinities of all items, the kind of the matrix and the decay of dissimilarities."""
         n = basis.n_train
         bytes_per_pair = LIMITS.coupled_bytes_per_pair if self.coupled else LIMITS.bytes_per_pair
-        remedy = "use fewer rows or KreinRidge"
+        remedy = "use landmarks, fewer rows or KreinRidge"
         check_memory(bytes_per_pair * n**2, f"Ridge regression on {n} items", remedy=remedy)
         K = check_square(basis.matrix(), basis.matrix_name)
         kind = check_kind(K, self.kind, basis.matrix_name)
         decay = decay_of(K, kind)
-        return basis, affinities(K, decay), kind, decay
+        return affinities(K, decay), kind, decay
 
-    def _choose(self, K: NDArray, Y: NDArray, weight: NDArray) -> AsymmetricChoice:
+    def _landmark_comparisons(
+        self, basis: Basis
+    ) -> tuple[LandmarkComparisons, str, tuple[float, float] | None, NDArray]:
+        """Affinities to and from the landmarks, whose matrix gives kind and decay, and the landmarks' positions."""
+        requested = as_landmarks(self.landmarks)
+        positions = landmark_rows(basis.kernel, basis.items, requested, self.random_state)
+        n = len(basis)
+        need = LIMITS.bytes_per_comparison * n * len(positions)
+        what = f"Ridge regression on {n} items and {len(positions)} landmarks"
+        check_memory(need, what, remedy="use fewer landmarks")
+        if basis.given_as_matrix:
+            matrix = check_square(basis.items, basis.matrix_name)
+            to_landmarks = matrix[:, positions]
+            from_landmarks = matrix[positions].T
+        else:
+            landmarks = basis.take(positions)
+            to_landmarks = basis.kernel(basis.items, landmarks)
+            from_landmarks = basis.kernel(landmarks, basis.items).T
+        own = to_landmarks[positions]
+        kind = check_kind(own, self.kind, basis.matrix_name)
+        decay = decay_of(own, kind)
+        comparisons = LandmarkComparisons(
+            affinities(to_landmarks, decay),
+            affinities(from_landmarks, decay),
+            affinities(own, decay),
+        )
+        kept = independent_landmarks(comparisons.landmarks)
+        return comparisons.take(kept), kind, decay, positions[kept]
+
+    def _choose(
+        self, K: NDArray | LandmarkComparisons, Y: NDArray, weight: NDArray
+    ) -> AsymmetricChoice:
         """Ridge and side; warns if the systems are badly solved or the model is worse than a constant."""
         alphas: Any = [self.alpha]
         if self.alpha is None:
             relative = LIMITS.alphas + LIMITS.coupled_alphas if self.coupled else LIMITS.alphas
-            alphas = np.array(relative) * (largest_singular_value(K) or 1.0)
+            alphas = np.array(relative) * (_spectral_norm(K) or 1.0)
         sides: tuple[str, ...] = (self.side,)
         if self.side == "auto":
             sides = ("left", "right", "weighted")
+        problem = (Y, alphas, sides, weight, self.fit_intercept)
         try:
-            choice = choose_asymmetric_ridge(
-                K, Y, alphas, sides, weight, self.fit_intercept, self.coupled
-            )
+            if isinstance(K, LandmarkComparisons):
+                choice = choose_landmark_ridge(K, *problem)
+            else:
+                choice = choose_asymmetric_ridge(K, *problem, self.coupled)
         except np.linalg.LinAlgError as error:
             raise ValueError(str(error)) from None
         certificate = choice.solution.residual
@@ -181,12 +233,19 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
                 given = None
                 if reverse_rows is not None:
                     given = reverse_rows[rows]
-                from_items = affinities(self._basis.compare_back(items[rows], given), self.decay_)
+                values = self._basis.compare_back(items[rows], given)
+                if given is not None and self.landmarks_ is not None:
+                    values = values[:, self.landmarks_]
+                from_items = affinities(values, self.decay_)
             yield to_items, from_items
 
     def _explain_blocks(
         self, X: Any, reverse: ArrayLike | None = None, train: ArrayLike | None = None
     ) -> Iterator[Explained]:
+        if self.landmarks_ is not None:
+            raise ValueError(
+                "explain needs all training items; fit with landmarks=None to explain predictions."
+            )
         Y, weight, alpha = self._train_targets
         left = 1.0
         right = 0.0
@@ -233,6 +292,14 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         )
 
 
+def _spectral_norm(K: NDArray | LandmarkComparisons) -> float:
+    """That of the centered matrix; with landmarks, of their columns, as if all columns were like these."""
+    if isinstance(K, LandmarkComparisons):
+        n, m = K.to_landmarks.shape
+        return largest_singular_value(K.to_landmarks) * float(np.sqrt(n / m))
+    return largest_singular_value(K)
+
+
 def _validation_attributes(choice: AsymmetricChoice) -> dict[str, Any]:
     """The leave-one-out errors of all penalties and sides that were tried."""
     alphas = np.array(sorted({alpha for alpha, _ in choice.errors}))
@@ -268,6 +335,11 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         ``K^T b + alpha a + d = y``: AsK-LS of He et al. (2023) with ``alpha = 1 / gamma``. Eight times as expensive.
     fit_intercept : bool, default=True
         Whether there is an intercept; it is not penalized.
+    landmarks : int, Landmarks or None, default=None
+        Functions of so many items instead of all, at a cost that is linear in the number of rows; None: all. For
+        comparisons that vary smoothly; matrices of high rank, such as those of graphs, need all items.
+    random_state : int, RandomState or None, default=None
+        Draws the landmarks.
 
     Attributes
     ----------
@@ -278,7 +350,10 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     side_weights_ : ndarray of shape (2,)
         The weights of f1 and f2.
     dual_coef_ : ndarray of shape (n_outputs, 2 n)
-        Coefficients of ``k(t, x_j)`` and then of ``k(x_j, t)``; zero for a direction that is not used.
+        Coefficients of ``k(t, x_j)`` and then of ``k(x_j, t)``, of the landmarks if there are any; zero for a direction
+        that is not used.
+    landmarks_ : ndarray or None
+        Positions of the landmarks among the training rows; those that others determine, such as copies, are left out.
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts.
     out_of_fold_ : OutOfFold
@@ -364,7 +439,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
 
     Parameters
     ----------
-    kernel, kind, alpha, side, coupled, fit_intercept : object
+    kernel, kind, alpha, side, coupled, fit_intercept, landmarks, random_state : object
         As for `AsymmetricRidge`. With ``coupled=True`` two classes give the machine AsK-LS.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
@@ -377,7 +452,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         As in `AsymmetricRidge`.
     out_of_fold_ : OutOfFold
         Probabilities of every training row without it: `rows`, `prediction` and `target` (the number of the class).
-    kernel_, X_fit_, kind_, decay_, one_way_
+    kernel_, X_fit_, landmarks_, kind_, decay_, one_way_
         As in `AsymmetricRidge`.
     calibration_, one_way_calibration_ : Calibration
         Slope and bias of the probabilities, and those of `one_way_`.
@@ -414,10 +489,19 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         side: str = "auto",
         coupled: bool = False,
         fit_intercept: bool = True,
+        landmarks: int | Landmarks | None = None,
+        random_state: int | np.random.RandomState | None = None,
         class_weight: dict | str | None = None,
     ) -> None:
         super().__init__(
-            kernel, kind=kind, alpha=alpha, side=side, coupled=coupled, fit_intercept=fit_intercept
+            kernel,
+            kind=kind,
+            alpha=alpha,
+            side=side,
+            coupled=coupled,
+            fit_intercept=fit_intercept,
+            landmarks=landmarks,
+            random_state=random_state,
         )
         self.class_weight = class_weight
 

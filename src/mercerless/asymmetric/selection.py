@@ -1,13 +1,20 @@
 """Choose ridge and side of regressions with asymmetric kernels by the exact leave-one-out error."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 
-from mercerless.asymmetric.solver import AsymmetricRidgeSolution, asymmetric_ridge, coupled_ridge
+from mercerless.asymmetric.solver import (
+    AsymmetricRidgeSolution,
+    LandmarkComparisons,
+    asymmetric_ridge,
+    coupled_ridge,
+    landmark_ridge,
+)
 from mercerless.core.averaging import TWO_SIDES, average
 
 
@@ -29,6 +36,10 @@ class AsymmetricThresholds:
     # Memory at the peak, per pair of items; the same for coupled systems.
     bytes_per_pair: float = 50.0
     coupled_bytes_per_pair: float = 160.0
+    # Memory of a fit on landmarks, per item and landmark.
+    bytes_per_comparison: float = 60.0
+    # Landmarks of which less is left, relatively, once the others are known, are dropped: the system squares this.
+    independent: float = 1e-7
     # Larger certificates cause a warning.
     largest_residual: float = 1e-6
     # Errors that differ by less, relatively, are equal: the order decides, not rounding.
@@ -108,14 +119,43 @@ def choose_asymmetric_ridge(
 
     Besides `AsymmetricThresholds.shares` there is ``"weighted"``, the best weights of both. Ties go to the first side.
     """
-    solve = coupled_ridge if coupled else asymmetric_ridge
+    system = coupled_ridge if coupled else asymmetric_ridge
+
+    def solve(alpha: float) -> AsymmetricRidgeSolution:
+        return system(K, Y, alpha, weight, fit_intercept)
+
+    return _choose(solve, alphas, sides, weight)
+
+
+def choose_landmark_ridge(
+    comparisons: LandmarkComparisons,
+    Y: NDArray,
+    alphas: Sequence[float] | NDArray,
+    sides: Sequence[str],
+    weight: NDArray | None = None,
+    fit_intercept: bool = False,
+) -> AsymmetricChoice:
+    """The same for functions of landmarks."""
+
+    def solve(alpha: float) -> AsymmetricRidgeSolution:
+        return landmark_ridge(comparisons, Y, alpha, weight, fit_intercept)
+
+    return _choose(solve, alphas, sides, weight)
+
+
+def _choose(
+    solve: Callable[[float], AsymmetricRidgeSolution],
+    alphas: Sequence[float] | NDArray,
+    sides: Sequence[str],
+    weight: NDArray | None,
+) -> AsymmetricChoice:
     best: tuple[float, AsymmetricRidgeSolution, str, NDArray] | None = None
     one_way: tuple[float, AsymmetricRidgeSolution] | None = None
     errors = {}
     failure = None
     for alpha in alphas:
         try:
-            solution = solve(K, Y, alpha, weight, fit_intercept)
+            solution = solve(alpha)
         except np.linalg.LinAlgError as error:
             failure = error
             continue
@@ -134,6 +174,18 @@ def choose_asymmetric_ridge(
     if best is None or one_way is None:
         raise failure or ValueError("There is no ridge to try.")
     return AsymmetricChoice(best[1], best[2], best[3], errors, one_way[1])
+
+
+def independent_landmarks(K: NDArray) -> NDArray:
+    """Positions, ascending, of landmarks whose rows and columns the others do not determine; K is their matrix.
+
+    A pivoted QR decomposition of columns and rows together; what is left of a dropped landmark is below
+    `AsymmetricThresholds.independent`, relative to the largest.
+    """
+    factor, pivots = qr(np.vstack([K, K.T]), mode="r", pivoting=True, check_finite=False)
+    left_over = np.abs(np.diagonal(factor))
+    n_kept = int(np.sum(left_over > LIMITS.independent * left_over[0]))
+    return np.sort(pivots[: max(1, n_kept)])
 
 
 def affinities(values: NDArray, decay: tuple[float, float] | None) -> NDArray:
