@@ -96,9 +96,7 @@ class LandmarkMap(NamedTuple):
 
     def __call__(self, rows: Any) -> NDArray:
         """The features of one block of rows, at once."""
-        if isinstance(self.kernel, Precomputed):
-            return np.asarray(rows[:, self.landmarks]) @ self.weights
-        return self.kernel(rows, self.landmarks) @ self.weights
+        return _entries_of(self.kernel).with_centers(rows, self.landmarks) @ self.weights
 
     def transform(self, X: Any) -> Any:
         """The features of all rows, block by block within the memory limit.
@@ -178,11 +176,7 @@ class LowRank(NamedTuple):
         LandmarkMap
             From rows to features.
         """
-        landmarks = (
-            self.landmarks
-            if isinstance(kernel, Precomputed)
-            else take_rows(_indexable(kernel, X), self.landmarks)
-        )
+        landmarks = _entries_of(kernel).centers(X, self.landmarks)
         return LandmarkMap(kernel, landmarks, self.transform * np.sqrt(np.abs(self.values)))
 
 
@@ -321,12 +315,8 @@ def select_landmarks(
         return order[:n_landmarks].copy()  # a view would keep a number per row alive
     if method == "pivoted":
         chosen = pivoted_cholesky(kernel, X, n_landmarks, random_state=random).pivots
-    elif isinstance(kernel, Precomputed):
-        raise ValueError(
-            "k-means landmarks need vectors, not a precomputed matrix; use 'uniform' or 'pivoted'."
-        )
     else:
-        chosen = _nearest_to_means(np.asarray(X, dtype=float), n_landmarks, random)
+        chosen = _nearest_to_means(_entries_of(kernel).vectors(X), n_landmarks, random)
     rest = order[~np.isin(order, chosen)]
     return np.concatenate([chosen, rest[: n_landmarks - len(chosen)]])
 
@@ -593,10 +583,59 @@ def _indexable(kernel: Kernel, X: Any) -> Any:
     return as_items(X) if takes_objects(kernel) else check_real(X)
 
 
+class _ComputedEntries(NamedTuple):
+    """Entries of the matrix of a kernel that compares rows."""
+
+    kernel: Kernel
+
+    def block(self, X: Any, rows: Any, columns: Any) -> NDArray:
+        """A rectangle of the matrix, by row and column numbers."""
+        return self.kernel(take_rows(X, rows), take_rows(X, columns))
+
+    def centers(self, X: Any, landmarks: NDArray) -> Any:
+        """What new rows are compared with: the landmarks' rows."""
+        return take_rows(_indexable(self.kernel, X), landmarks)
+
+    def with_centers(self, rows: Any, centers: Any) -> NDArray:
+        """Comparisons of rows with the centers."""
+        return self.kernel(rows, centers)
+
+    def vectors(self, X: Any) -> NDArray:
+        """The rows as vectors."""
+        return np.asarray(X, dtype=float)
+
+
+class _GivenEntries(NamedTuple):
+    """Entries of a matrix that is given."""
+
+    kernel: Kernel
+
+    def block(self, X: Any, rows: Any, columns: Any) -> NDArray:
+        """A rectangle of the matrix, by row and column numbers."""
+        return np.asarray(X[rows][:, columns])
+
+    def centers(self, X: Any, landmarks: NDArray) -> NDArray:
+        """The landmarks' column numbers."""
+        return landmarks
+
+    def with_centers(self, rows: Any, centers: Any) -> NDArray:
+        """The columns of the landmarks."""
+        return np.asarray(rows[:, centers])
+
+    def vectors(self, X: Any) -> NDArray:
+        """There are none."""
+        raise ValueError(
+            "k-means landmarks need vectors, not a precomputed matrix; use 'uniform' or 'pivoted'."
+        )
+
+
+def _entries_of(kernel: Kernel) -> _ComputedEntries | _GivenEntries:
+    """How entries of the kernel matrix are had: the one place that asks whether the matrix is given."""
+    if isinstance(kernel, Precomputed):
+        return _GivenEntries(kernel)
+    return _ComputedEntries(kernel)
+
+
 def _entries(kernel: Kernel, X: Any, rows: Any, columns: Any) -> NDArray:
     """A rectangle of the kernel matrix, by row and column numbers; float64."""
-    if isinstance(kernel, Precomputed):
-        block = np.asarray(X[rows][:, columns])
-    else:
-        block = kernel(take_rows(X, rows), take_rows(X, columns))
-    return block.astype(np.float64, copy=False)
+    return _entries_of(kernel).block(X, rows, columns).astype(np.float64, copy=False)
