@@ -1001,7 +1001,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
     """The automatic classifier for any similarity or distance: a stack of calibrated learners.
 
     No single remedy for an indefinite matrix wins everywhere, and picking one by cross-validation often picks
-    wrongly. This estimator fits eight families, calibrates each out of fold, and predicts the average ::
+    wrongly. This estimator fits several families, calibrates each out of fold, and predicts the average ::
 
         p(c | x) = sum_m weights[m] * softmax(slope[m] * score[m](x) + bias[m])[c],   weights >= 0, sum 1
 
