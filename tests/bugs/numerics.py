@@ -844,8 +844,8 @@ BUGS = [
     ),
     Bug(
         "directed-profile-unit",
-        "self.unit = median_square(base[1])",
-        "self.unit = 1.0",
+        "squares_between(self.profiles, self.profiles) self.unit = median_square(squares)",
+        "squares_between(self.profiles, self.profiles)\n        self.unit = 1.0",
         f"{DIRECTED} -k textbook",
     ),
     Bug(

@@ -1,4 +1,4 @@
-"""The arguments that several commands have; imports next to nothing, for what is typed wrongly is said at once."""
+"""The arguments that several commands share; imports next to nothing, so that typing errors are reported at once."""
 
 import argparse
 import os

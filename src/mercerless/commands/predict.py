@@ -433,7 +433,7 @@ def table_rows(table: CellTable, description: dict) -> Any:
 
 
 def as_numbers(table: CellTable, name: str) -> Any:
-    """Return a column as numbers; words among them are missing values, which is said."""
+    """Return a column as numbers; words among them become missing values, with a note."""
     import pandas as pd
 
     column = pd.Series(table.text(name)) if name not in table.frame else table.frame[name]

@@ -11,7 +11,7 @@ __all__ = ["Comparison", "compare", "read_problem"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used: a file that cannot be read is refused before that."""
+    """Load a public name when it is first used: a file that cannot be read raises before that."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = "reading" if name == "read_problem" else "result"

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mercerless.comparison.page import Html
 
-#: What stands where there is no number.
+#: Shown in place of a missing number.
 NO_NUMBER = "\N{EN DASH}"
 
 

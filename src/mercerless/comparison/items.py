@@ -377,7 +377,7 @@ class MapItems:
         return order / max(1, len(self.rows) - 1)
 
     def title(self, item: int, classes: NDArray) -> str:
-        """What is said of an item that is pointed at."""
+        """The text shown for an item under the pointer."""
         words = str(self.names[item])
         if self.y is not None:
             value = self.y[item]

@@ -83,7 +83,7 @@ def judge_negative_part(
 
 
 def verdict_on(z: float) -> str:
-    """What a difference of z standard errors in favor of the negative part says about it."""
+    """The verdict on the negative part from a difference of z standard errors in its favor."""
     if abs(z) <= 2:
         return "undecided"
     return "useful" if z > 0 else "harmful"

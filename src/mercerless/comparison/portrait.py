@@ -39,7 +39,7 @@ class DataLimits:
     twin: float = 0.05  # of the distance to the third nearest: one that is almost a copy
     share: float = 0.3  # of items with such a neighbor that is worth a warning
     shuffles: int = 3  # of the file, for what chance gives
-    fewest: int = 50  # items, below which nothing is said
+    fewest: int = 50  # items, below which nothing is reported
     fewest_columns: int = 3  # of a table: along one or two, sorted rows are near each other
     alike: float = 0.95  # of Cramér's V: columns that nearly follow from each other
     alike_columns: int = 60  # that are compared for it
@@ -289,7 +289,7 @@ def _target_row(problem: Problem) -> dict[str, Any]:
 
 
 def _column_row(name: str, role: str, values: Any) -> dict[str, Any]:
-    """What the row of a column says."""
+    """The cells in the row of a column."""
     if hasattr(values, "isna"):
         is_gap = values.isna().to_numpy()
         values = values.to_numpy()

@@ -137,7 +137,7 @@ class Problem:
         )
 
     def digest(self) -> bytes:
-        """Return what tells this data from any other."""
+        """Return a digest that identifies the data."""
         digest = blake2b(repr((self.kind, self.task, self.roles)).encode(), digest_size=12)
         others = [array for other in self.others.values() for array in (other.X, other.X_test)]
         of_test = (self.X_test, self.y_test, self.reverse_test)
@@ -629,7 +629,7 @@ def _check_target(y: NDArray, task: str | None, guesses: list[Guess]) -> tuple[N
 
 
 def guess_kind(X: NDArray) -> tuple[str, str]:
-    """Infer whether an array is a table or a matrix of which kind; return the kind and the reason."""
+    """Infer whether an array is a table or a matrix, and the kind of the matrix; return the kind and the reason."""
     if X.shape[0] != X.shape[1]:
         return "table", f"X is not square ({X.shape[0]} x {X.shape[1]})"
     guess = matrix_kind(X)

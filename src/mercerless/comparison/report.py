@@ -102,7 +102,7 @@ def render(comparison: "Comparison", command: str | None = None) -> str:
         _repeat(comparison, command or comparison.python_command),
         card_section(comparison),
     ]
-    # the beginning comes last, for it says how long everything took
+    # the beginning is written last, because it states how long everything took
     head = _head(comparison, time.perf_counter() - started)
     return whole_page(
         f"{problem.name}: what works",

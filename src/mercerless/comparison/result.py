@@ -243,7 +243,7 @@ class Comparison:
     Parameters
     ----------
     terms : Terms
-        The data and what was found out about it, the score that counts, the spectrum, and the seed.
+        The data and what was inferred about it, the score that counts, the spectrum, and the seed.
     learners : list of Learner
         What was to be run.
     records : list of Record
@@ -299,7 +299,7 @@ class Comparison:
 
     @property
     def problem(self) -> Problem:
-        """The data, and what was found out about it."""
+        """The data, and what was inferred about it."""
         return self.terms.problem
 
     @property
@@ -414,7 +414,7 @@ class Comparison:
 
     @cached_property
     def members(self) -> list[str]:
-        """The learners that vote, the best first; none where there is no vote."""
+        """The learners that vote, the best first; none if there is no vote."""
         return best_three(self._single, self.splits, self.metric) if VOTE in self.results else []
 
     def learner(self, name: str | None = None) -> Learner:

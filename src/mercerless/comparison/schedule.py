@@ -456,7 +456,7 @@ class Run:
         return JUDGE
 
     def _next_search(self) -> Step | None:
-        """The next split of the cheapest search of which all splits fit into the time that is left."""
+        """The next split of the cheapest search whose splits all fit into the remaining time."""
         options = {}
         for group in self.groups:
             level = self._next_search_level(group)
@@ -560,9 +560,9 @@ class Run:
         return any(under_way) and not self._is_complete(group, level)
 
     def _next_of(self, group: str, level: Level) -> Step | None:
-        """The first split of a level, which tells what it takes, then the others; None while the first is running.
+        """The first split of a level, which shows the cost, then the others; None while the first is running.
 
-        If a split is dear and nothing is known of the learner, the smallest part is tried first.
+        If a split is expensive and nothing is known about the learner, the smallest part is tried first.
         """
         steps = self._splits_and_test(group, level)
         if not self._is_done(steps[0]):

@@ -21,7 +21,7 @@ class Tanimoto(Kernel):
     Parameters
     ----------
     presence : bool, default=False
-        Whether only zero and not zero are told apart: then it is Jaccard's similarity of the sets of columns.
+        Whether only zero and nonzero are distinguished: then it is Jaccard's similarity of the sets of columns.
 
     Examples
     --------

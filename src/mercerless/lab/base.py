@@ -369,7 +369,7 @@ class LocalClassifierMixin(LocalEstimator):
 
 
 def counting(progress: Progress) -> tuple[Callable[[dict], bool], Callable[[], int]]:
-    """What reports iterations to the callbacks, and what says how many there were, at least one."""
+    """A function that reports iterations to the callbacks, and one that returns their number, at least one."""
     n_iter = 0
 
     def report(info: dict) -> bool:

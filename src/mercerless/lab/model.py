@@ -263,7 +263,7 @@ def with_coefficients(
     settings: Settings = Settings(),  # noqa: B008  # immutable
     total: Total | None = None,
 ) -> Expansion:
-    """Solve for the coefficients; with `total` from all rows, of which these are a part."""
+    """Solve for the coefficients; with `total` from all rows, including these."""
     n, d = rows.X.shape
     m = len(model.support)
     if model.linear_weight is not None:

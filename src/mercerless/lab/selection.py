@@ -97,9 +97,9 @@ class _Checkpoint(NamedTuple):
 
 @dataclass
 class Watch:
-    """Follows a descent: reports every iteration, judges some on validation rows, and says when going on is no use.
+    """Follows a descent: reports every iteration, judges some on validation rows, and detects when to stop.
 
-    `checkpoints` are the iterations that are judged, the end always is; `limit` says how many are enough. `rival` has
+    `checkpoints` are the iterations that are judged, the end always is; `limit` gives how many are enough. `rival` has
     the predictions of another form for the validation rows, by iteration: a descent that they leave no weight ends.
     """
 
@@ -164,7 +164,7 @@ class LocalLearner:
     shared: list[NDArray] = field(default_factory=list)
 
     def problem(self, rows: Rows, support: NDArray, S: NDArray | None = None) -> LocalRegression:
-        """What the local stage minimizes; S are the centers where they are not among the rows."""
+        """What the local stage minimizes; S are the centers if they are not among the rows."""
         objective = objective_function(self.settings.objective, support)
         if S is None:
             S = rows.X[support]
@@ -203,7 +203,7 @@ class LocalLearner:
     def learn(
         self, rows: Rows, support: NDArray, watch: Watch | None = None
     ) -> tuple[Expansion, NDArray, float]:
-        """Shared bandwidths first, then one vector per center, then, where asked, more centers.
+        """Shared bandwidths first, then one vector per center, then, on request, more centers.
 
         Returns the expansion without coefficients, the objective after every iteration, and the certificate.
         """

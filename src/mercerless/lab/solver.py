@@ -371,7 +371,7 @@ class _Pulled:
         K = k(of.X, of.S)
         try:
             at = of.objective(K, of.F, of.Y, np.exp(z[-1]), of.weight)
-        # a singular system: refuse the step, the line search comes back
+        # a singular system: reject the step; the line search shortens it
         except np.linalg.LinAlgError:
             return np.inf, np.zeros_like(z)
         step = z[:-1] - self.base

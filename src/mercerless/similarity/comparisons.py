@@ -74,7 +74,7 @@ def compare_items(
 
 
 def _without_noise(kernel: Kernel, items: Any, rows: NDArray, W: NDArray) -> NDArray:
-    """The landmarks' own comparisons; of a function that is noisy, which is told, the mean of both directions."""
+    """The landmarks' own comparisons; for a noisy function, the mean of both directions, with a warning."""
     asked = isinstance(kernel, (PairFunction, MatrixFunction)) and kernel.symmetric is None
     if not asked or is_rounding(relative_asymmetry(W), W.dtype):
         return W
@@ -103,7 +103,7 @@ def _candidates(
 def _compare_all(
     kernel: Kernel, compare: Callable, items: Any, others: Any, rows: NDArray
 ) -> NDArray:
-    """All comparisons; where a function fails, the second item is told by its number among all, not among landmarks."""
+    """All comparisons; if a function fails, the error numbers the second item among all items, not among landmarks."""
     try:
         return compare(items, others)
     except ValueError as error:
@@ -136,7 +136,7 @@ def read_comparisons(
 ) -> LandmarkRows:
     """Comparisons that are given: every column is a landmark, a training item or not.
 
-    The landmarks' rows are told as positions, or looked for (see `find_rows`). A smaller number keeps some columns.
+    The landmarks' rows are given as positions, or inferred (see `find_rows`). A smaller number keeps some columns.
     """
     n, width = C.shape
     if isinstance(wanted, Landmarks):
@@ -164,7 +164,7 @@ def read_comparisons(
 
 
 def _told_rows(C: Any, kind: str, rows: NDArray) -> tuple[str, NDArray]:
-    """The kind of comparisons whose landmarks are told, where the rows told bear this out."""
+    """Kind of the comparisons; raises if the given landmark rows contradict it."""
     if len(rows) != C.shape[1]:
         raise ValueError(
             f"landmarks names {len(rows)} landmarks but X has {C.shape[1]} columns; every column "

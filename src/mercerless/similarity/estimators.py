@@ -442,7 +442,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     def _requested_landmarks(
         self, kernel: Kernel, items: Any, n: int
     ) -> Landmarks | NDArray | None:
-        """How many landmarks and how chosen, their positions, or None for all items; "auto" says when it uses them."""
+        """How many landmarks and how chosen, their positions, or None for all items; "auto" warns if it uses them."""
         if self.landmarks is None:
             return None
         if not isinstance(self.landmarks, str):
@@ -515,7 +515,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         return chosen
 
     def _too_much(self, kernel: Kernel, items: Any, n: int) -> str | None:
-        """Why comparing all items with each other is too much, in words; None where it is not."""
+        """Why comparing all items with each other is too much, in words; None if it is not."""
         if basis_type_of(kernel).given_as_matrix:
             is_square = items.shape[0] == items.shape[1]
             if self.direction == "mean" or not is_square:
@@ -813,7 +813,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         return DirectedRows(out, other.astype(np.float64), self.decay_)
 
     def _check_reverse(self, reverse: ArrayLike | None, shape: tuple[int, ...]) -> NDArray | None:
-        """The other direction of new rows, checked; a warning where it is missing and would be needed."""
+        """The other direction of new rows, checked; warns if it is missing and would be needed."""
         if reverse is not None:
             if self.direction == "symmetric" or not self._basis.given_as_matrix:
                 raise ValueError(
@@ -831,7 +831,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         return None
 
     def _diagonal(self, items: Any, diagonal: NDArray | None) -> NDArray | None:
-        """The new items' own similarities, where they are given or known."""
+        """The new items' own similarities, if they are given or known."""
         if self.kind_ == "distance":
             return np.zeros(len(items))
         is_as_in_training = diagonal is None and self.diagonal_ is not None
@@ -873,7 +873,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         return explained.scaled(self.scale_[0], self.mean_[0])
 
     def _check_explainable(self, reverse: ArrayLike | None) -> None:
-        """Say where there are no shares of training items."""
+        """Raise if there are no shares of training items."""
         if getattr(self, "one_way_", None) is not None and reverse is None:
             raise ValueError(
                 "explain needs both directions of new items; pass the other one as reverse."

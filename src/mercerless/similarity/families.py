@@ -445,7 +445,7 @@ def squares_between(A: NDArray, B: NDArray, inner: NDArray | None = None) -> NDA
 class Profiles(LinearFamily):
     """Kernel ridge regression with Gaussians of an item's profile, the row of its standardized distances.
 
-    What an item is like is said by its distances to all others. A column carries its item's weight, so that weights
+    The distances to all others describe an item. A column carries its item's weight, so that weights
     equal repetition.
     """
 

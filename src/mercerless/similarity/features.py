@@ -33,7 +33,7 @@ from mercerless.similarity.solver import SparseMachine, sparse_machine
 class SimilarityFeatures(KernelTransformer):
     """Similarities to the training items, or to some of them, as features for any model.
 
-    Item x becomes the vector of ``k(x, z)`` over the landmarks z. Nothing is asked of the similarity: it may be
+    Item x becomes the vector of ``k(x, z)`` over the landmarks z. Any similarity will do: it may be
     indefinite, asymmetric, or a distance. Follow it with a scaler and a linear model.
 
     Parameters

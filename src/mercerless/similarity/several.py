@@ -254,7 +254,7 @@ class _FittedSimilarity(NamedTuple):
 def _fit_named(
     fit_one: FitOne, name: str, options: dict[str, Any], X: Any, task: SimilarityTask
 ) -> _FittedSimilarity:
-    """The model of one similarity, with its name in what it refuses."""
+    """The model of one similarity, with its name in error messages."""
     try:
         model, block, rows = fit_one(options, X, task)
     except (ValueError, TypeError) as error:

@@ -39,7 +39,7 @@ def run_in_order(_: str, function: Callable, tasks: Sequence) -> Iterable:
 
 @dataclass(frozen=True)
 class StackRules:
-    """When settings and families take part, and what is said about them."""
+    """When settings and families take part, and what is reported about them."""
 
     #: How many settings of every family are averaged.
     n_best: int = 3
@@ -527,7 +527,7 @@ def _average(
     pull: float,
     normalize: bool = True,
 ) -> Average:
-    """The weighted average of the chosen settings' predictions, and what is told about the families."""
+    """The weighted average of the chosen settings' predictions, and what is reported about the families."""
     rule = replace(STACKED_CLASSES if normalize else STACKED_NUMBERS, pull=pull)
     full = averaging.average(predictions[chosen], target, weight, rule)
     free = np.array([settings[i].family not in NEED_DIAGONAL for i in chosen])

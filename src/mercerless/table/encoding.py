@@ -229,7 +229,7 @@ class Encoding(NamedTuple):
     columns : Columns
         What the columns of the table are.
     numbers : ndarray of int
-        The columns of numbers; one that was missing throughout has no say.
+        The columns of numbers; columns without any observed value are dropped.
     fill : ndarray
         What a missing number is taken for: the median.
     marks : ndarray of int

@@ -240,7 +240,7 @@ class _Table(LocalEstimator):
 
     @property
     def feature_importances_(self) -> NDArray:
-        """How much predictions need each feature: at least 0, with sum 1; computed when it is first asked for.
+        """How much predictions need each feature: at least 0, with sum 1; computed at the first access.
 
         A model with the same parameters is learned from two thirds of at most 1500 training rows. The importance of a
         feature is by how much its error on the others grows (mean squared error, or log-loss) if the values of the
@@ -526,7 +526,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         return trust_in_targets(X, Y, weight, find_copies(X), seed, gaps)
 
     def _transform(self, X: Any, Y: NDArray, weight: NDArray) -> Transformed | None:
-        """A transform of the targets that may pay: of one output with tails, in memory."""
+        """A transform of the targets worth trying: for one output with tails, in memory."""
         if self.transform_target is None or is_dask(X) or Y.shape[1] > 1:
             return None
         seed = check_random_state(self.random_state).randint(2**31 - 1)

@@ -1,4 +1,4 @@
-"""How predictions of held-out rows are judged, and the weights of those who made them."""
+"""Judge predictions of held-out rows, and weigh the models that made them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
