@@ -348,8 +348,8 @@ BUGS = [
     ),
     Bug(
         "doors-precomputed-columns",
-        "block = np.asarray(X[rows][:, columns])",
-        "block = np.asarray(X[columns][:, rows]).T",
+        "return np.asarray(X[rows][:, columns])",
+        "return np.asarray(X[columns][:, rows]).T",
         f"{LOW} -k entries",
     ),
     Bug(
