@@ -32,7 +32,7 @@ from mercerless.lab.model import LocalForm
 from mercerless.lab.spread import Spread, posterior_of, signs_of
 
 
-class Training(NamedTuple):
+class TrainingRows(NamedTuple):
     """The rows of a fit that have weight, and what was given with them."""
 
     rows: Any
@@ -101,7 +101,7 @@ class LocalEstimator(ConformalMixin, ReasonsMixin, FittedEstimator):
         """X in a form that has rows."""
         return X
 
-    def _read_training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Training:
+    def _read_training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingRows:
         """Validated rows, targets, weights and groups."""
         raise NotImplementedError
 
@@ -111,7 +111,7 @@ class LocalEstimator(ConformalMixin, ReasonsMixin, FittedEstimator):
         """Validated rows of numbers, targets in memory, and what the columns are."""
         raise NotImplementedError
 
-    def _fit_training(self, training: Training, progress: Progress) -> None:
+    def _fit_training(self, training: TrainingRows, progress: Progress) -> None:
         """Learn, and set what was learned."""
         raise NotImplementedError
 
@@ -218,14 +218,14 @@ class LocalRegressorMixin(LocalEstimator):
     spread_: list[Spread]
     _one_output: bool
 
-    def _read_training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Training:
+    def _read_training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingRows:
         rows, target, columns = self._read_rows(
             X, y, check_targets, multi_output=True, y_numeric=True
         )
         given = check_weight(sample_weight, len(rows))
         rows, target, weight, groups = drop_weightless(rows, target, given, groups)
         target = np.asarray(target, dtype=np.float64)
-        return Training(rows, target, weight, groups, np.flatnonzero(given), columns)
+        return TrainingRows(rows, target, weight, groups, np.flatnonzero(given), columns)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Predict targets, in row blocks, lazily for a Dask array; with `return_std` also how far they scatter.
@@ -290,17 +290,17 @@ class LocalClassifierMixin(LocalEstimator):
     classes_: NDArray
     calibration_: Calibration
 
-    def _read_training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Training:
+    def _read_training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingRows:
         rows, target, columns = self._read_rows(X, y, check_labels)
         given, classes, labels = check_classes(
             target, sample_weight, self.class_weight, type(self).__name__
         )
         rows, labels, weight, groups = drop_weightless(rows, labels, given, groups)
-        return Training(rows, labels, weight, groups, np.flatnonzero(given), columns, classes)
+        return TrainingRows(rows, labels, weight, groups, np.flatnonzero(given), columns, classes)
 
     @staticmethod
     def _calibrate(
-        training: Training, table: Table, held: NDArray, scores: NDArray, Y: NDArray
+        training: TrainingRows, table: Table, held: NDArray, scores: NDArray, Y: NDArray
     ) -> tuple[Calibration, OutOfFold | None]:
         """The calibration of scores of held-out rows, and these rows' probabilities.
 
@@ -403,7 +403,7 @@ def judge_held_out(
 
 
 def out_of_fold(
-    training: Training, table: Table, held: NDArray, predictions: NDArray
+    training: TrainingRows, table: Table, held: NDArray, predictions: NDArray
 ) -> OutOfFold | None:
     """Out-of-fold predictions for every row, copies included; None without validation.
 

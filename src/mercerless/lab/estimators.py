@@ -24,7 +24,7 @@ from mercerless.lab.base import (
     LocalClassifierMixin,
     LocalEstimator,
     LocalRegressorMixin,
-    Training,
+    TrainingRows,
     counting,
     judge_held_out,
     out_of_fold,
@@ -151,7 +151,7 @@ class _LAB(LocalEstimator):
         return Plan(settings, (self.kernel,), rows, more, fraction, d)
 
     def _learn(
-        self, training: Training, Y: NDArray, labels: NDArray | None, progress: Progress
+        self, training: TrainingRows, Y: NDArray, labels: NDArray | None, progress: Progress
     ) -> tuple[Table, LocalMachine, int]:
         """The machine for rows and standardized targets, and how many iterations it took."""
         X = training.rows
@@ -339,7 +339,7 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
     True
     """
 
-    def _fit_training(self, training: Training, progress: Progress) -> None:
+    def _fit_training(self, training: TrainingRows, progress: Progress) -> None:
         target = training.target
         Y = target.reshape(len(target), -1)
         units = range_scaling(Y) if self._optimizers else target_units(Y, training.weight)
@@ -460,7 +460,7 @@ class LABClassifier(LocalClassifierMixin, ClassifierMixin, _LAB):
         )
         self.class_weight = class_weight
 
-    def _fit_training(self, training: Training, progress: Progress) -> None:
+    def _fit_training(self, training: TrainingRows, progress: Progress) -> None:
         labels = training.target
         Y = signed_targets(labels, len(training.classes))
         units = range_scaling(Y) if self._optimizers else class_units(Y)

@@ -26,7 +26,7 @@ from mercerless.lab.base import (
     LocalClassifierMixin,
     LocalEstimator,
     LocalRegressorMixin,
-    Training,
+    TrainingRows,
     counting,
     judge_held_out,
     out_of_fold,
@@ -131,8 +131,8 @@ class _Table(LocalEstimator):
         return rows, check(y, type(self).__name__), columns
 
     def _encode(
-        self, training: Training, Y: NDArray
-    ) -> tuple[Encoding, Training, np.random.RandomState]:
+        self, training: TrainingRows, Y: NDArray
+    ) -> tuple[Encoding, TrainingRows, np.random.RandomState]:
         """The encoding of the table, its rows as numbers, and what draws the rest."""
         self._check_parameters()
         random = check_random_state(self.random_state)
@@ -182,7 +182,7 @@ class _Table(LocalEstimator):
 
     def _learn(
         self,
-        training: Training,
+        training: TrainingRows,
         encoding: Encoding,
         Y: NDArray,
         labels: NDArray | None,
@@ -442,7 +442,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         check_option("transform_target", self.transform_target, ("auto", None))
         check_option("downweight_outliers", self.downweight_outliers, ("auto", None))
 
-    def _fit_training(self, training: Training, progress: Progress) -> None:
+    def _fit_training(self, training: TrainingRows, progress: Progress) -> None:
         target = training.target
         Y = target.reshape(len(target), -1)
         units = target_units(Y, training.weight)
@@ -475,7 +475,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
 
     def _learn_targets(
         self,
-        training: Training,
+        training: TrainingRows,
         encoding: Encoding,
         Y: NDArray,
         units: FeatureScaling,
@@ -619,7 +619,7 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def _fit_training(self, training: Training, progress: Progress) -> None:
+    def _fit_training(self, training: TrainingRows, progress: Progress) -> None:
         labels = training.target
         Y = signed_targets(labels, len(training.classes))
         units = class_units(Y, training.weight)
@@ -661,7 +661,7 @@ def target_bounds(Y: NDArray, margin: float = 0.25) -> tuple[NDArray, NDArray]:
     return low - reach, high + reach
 
 
-def together(training: Training) -> Training:
+def together(training: TrainingRows) -> TrainingRows:
     """The rows with groups that also hold near-copies together, if there are any."""
     sets = near_copies(training.rows, training.columns.categories)
     if sets is None:
@@ -671,7 +671,7 @@ def together(training: Training) -> Training:
     return training._replace(groups=sets)
 
 
-def training_sample(training: Training) -> TrainingSample | None:
+def training_sample(training: TrainingRows) -> TrainingSample | None:
     """Training rows for `feature_importances_`; None for a Dask array and very few rows."""
     rows = training.rows
     if is_dask(rows) or len(rows) < 10:
