@@ -123,6 +123,7 @@ def lab_tests():
 
 BOOSTED = {"table": "table learner", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 FURTHER = {
+    "catboost_search": "CatBoost, ten settings",
     "xgboost": "XGBoost",
     "extra_trees": "extremely random trees",
     "svm": "support vector machine",
