@@ -34,6 +34,55 @@ def test_sessions_in_the_documentation(page):
     assert runner.run(session).failed == 0
 
 
+# What the blocks of code of a page take for granted: the reader's own data.
+VECTORS = """
+import numpy as np
+rng = np.random.default_rng(0)
+X, X_new, new = rng.uniform(size=(3, 120, 4))
+y = (X[:, 0] > X[:, 1]).astype(int)
+"""
+MATRIX = """
+from mercerless.datasets import load_digit_shapes
+shapes = load_digit_shapes(150)
+K, K_new, y = shapes.K[:100, :100], shapes.K[100:, :100], shapes.target[:100]
+"""
+READERS_DATA = {
+    "../README": """
+import pandas as pd
+words = ["anna", "anne", "hanna", "johanna", "bob", "rob", "bobby", "robby", "hans", "hanne"] * 40
+new_words = ["hannah", "bobo"]
+frame = pd.DataFrame({"city": ["Rome", "Oslo"] * 200, "size": range(400)})
+new_frame = frame[:5]
+""",
+    "compare": MATRIX,
+    "dank": VECTORS + "rows = [0, 1]",
+    "directed": "import numpy as np\n" + MATRIX + "K_back = K_new + 0.01",
+    "hyper": "from sklearn.svm import SVC\n" + VECTORS + "S = X @ X.T",
+    "krein": MATRIX + "words, languages, X = ['one', 'two', 'uno', 'due'] * 5, [0, 0, 1, 1] * 5, K",
+    "lab": "from mercerless.kernels import LocalGaussian\n" + VECTORS + "y = X[:, 0]",
+    "table": """
+import pandas as pd
+frame = pd.DataFrame({"city": ["Rome", "Oslo"] * 60, "size": range(120)})
+labels, numbers, new, X = frame["size"] % 3 > 0, frame["size"] ** 0.5, frame[:5], frame
+""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("page", READERS_DATA)
+def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
+    """Blocks without a prompt, one after another, on data as the page describes them."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text(encoding="utf-8"), re.S
+    )
+    names = {}
+    exec(READERS_DATA[page], names)
+    for block in blocks:
+        exec(block.replace("compare(K, y)", "compare(K, y, budget='10s')"), names)
+
+
 ROOT = DOCS.parent
 MADE = ("gallery", "generated", "_build", "_extra")  # pages that make docs writes
 WRITTEN = [
