@@ -14,12 +14,18 @@ chosen from five values each by 5-fold cross-validation, the eigendecomposition 
     MERCERLESS_DATA=... python benchmarks/speed/similarity.py              # n = 1424, some minutes
     python benchmarks/speed/similarity.py --generated 400                  # needs no data folder
     python benchmarks/speed/similarity.py --search 500 2000                # against a search of scikit-learn
+    MERCERLESS_DATA=... python benchmarks/speed/similarity.py --ratios 200 1000 2000  # against eigh and SVC
 
 The last is another opponent: `GridSearchCV` over seven penalties of a support vector machine with the negative
 eigenvalues clipped or flipped, 5 folds, on digits of ten classes under city block distances. A pipeline changes the
 spectrum of every fold; with ``memory=`` it is decomposed once for every fold and mode, not once for every candidate.
 
-Processor times of one run; writes results/similarity.csv, or similarity_search.csv, beside this file.
+The ratios are those of a fit to one symmetric eigendecomposition of as many rows, and of ``predict_proba`` of 1, 100
+and 10,000 new items to ``SVC.predict`` on precomputed Gaussians, for letters of two and of ten classes under city
+block distances; each pair of times alternates.
+
+Processor times of one run; writes results/similarity.csv, similarity_search.csv or similarity_ratios.csv, beside this
+file.
 """
 
 import argparse
@@ -31,7 +37,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -220,6 +226,63 @@ def against_search(sizes):
                 writer.writerow([*row[:2], f"{row[2]:.2f}"])
 
 
+def letters(n, n_classes, n_new):
+    """City block distances of n letters of so many classes, their labels, and distances of new ones to them."""
+    sys.path.append(str(Path(__file__).resolve().parents[1] / "papers"))
+    from paper_sets import load
+
+    letter = load("letter")
+    X, y = letter.data.astype(float), letter.target
+    rows = np.flatnonzero(np.isin(y, np.unique(y)[:n_classes]))
+    rows = np.random.RandomState(0).permutation(rows)
+    n = min(n, len(rows) * 3 // 4)  # two letters have few rows
+    X = X / X.std(axis=0)
+    known = rows[:n]
+    new = np.resize(rows[n:], n_new)
+    return cdist(X[known], X[known], "cityblock"), y[known], cdist(X[new], X[known], "cityblock")
+
+
+def ratios(sizes, n_new=(1, 100, 10_000)):
+    """Write the table of ratios to an eigendecomposition and to the predictions of a support vector machine."""
+    path = Path(__file__).parent / "results" / "similarity_ratios.csv"
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["n", "classes", "fit_to_eigh", *(f"predict_{m}" for m in n_new)])
+        for n in sizes:
+            repeats = 5 if n <= 500 else 1 if n > 1000 else 3
+            for n_classes in (2, 10):
+                D, y, new = letters(n, n_classes, max(n_new))
+                model = SimilarityClassifier(
+                    "precomputed", kind="distance", landmarks=None, random_state=0
+                )
+                times = [
+                    (processor_seconds(model.fit, D, y), processor_seconds(decompose, -(D**2)))
+                    for _ in range(repeats)
+                ]
+                mine, other = np.median(times, axis=0)
+                row = [len(y), n_classes, mine / other]
+                unit = np.median(D) ** 2
+                machine = SVC(kernel="precomputed").fit(np.exp(-(D**2) / unit), y)
+                kernel = np.exp(-(new**2) / unit)
+                for m in n_new:
+                    times = [
+                        (
+                            processor_seconds(model.predict_proba, new[:m]),
+                            processor_seconds(machine.predict, kernel[:m]),
+                        )
+                        for _ in range(20 if m <= 100 else 1)
+                    ]
+                    mine, other = np.median(times, axis=0)
+                    row.append(mine / other)
+                print(*row[:2], *(f"{ratio:.1f}" for ratio in row[2:]), flush=True)
+                writer.writerow([*row[:2], *(f"{ratio:.1f}" for ratio in row[2:])])
+
+
+def decompose(A):
+    """All eigenvalues and eigenvectors by divide and conquer, the fastest of LAPACK's."""
+    return eigh(A, driver="evd", check_finite=False)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -232,7 +295,12 @@ def main():
         metavar="N",
         help="against scikit-learn's search on N items",
     )
+    parser.add_argument(
+        "--ratios", type=int, nargs="*", metavar="N", help="against eigh and SVC, for N items"
+    )
     arguments = parser.parse_args()
+    if arguments.ratios is not None:
+        return ratios(arguments.ratios or (200, 500, 1000, 2000))
     if arguments.search is not None:
         return against_search(arguments.search or (500, 2000))
     if arguments.generated:
