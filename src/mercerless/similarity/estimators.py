@@ -1136,7 +1136,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
 
     Notes
     -----
-    One eigendecomposition, three products of matrices and 16 Cholesky factorizations per fold. With m landmarks one
+    One eigendecomposition, two products of matrices and 16 Cholesky factorizations per fold. With m landmarks one
     pass over the rows, ``O(n m^2)``, memory that does not grow with n but for X, and three further families:
     ``"similarity_profiles"`` (profiles of similarities), ``"profile_neighbors"`` (neighbors by profiles) and
     ``"embedding"`` (Gaussians in the positive axes of the landmarks' spectrum); X may be a memory map or a Dask array.
