@@ -81,8 +81,8 @@ BUGS = [
     ),
     Bug(
         "hits-all-when-dearer",
-        "fits and n - 1 <= 2 * requested.number",
-        "fits and n - 1 <= 3 * requested.number",
+        "fits and n - 1 <= 2 * n_compared",
+        "fits and n - 1 <= 3 * n_compared",
         f"{LANDMARKS} -k cheaper",
     ),
     Bug(
