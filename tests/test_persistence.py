@@ -341,3 +341,59 @@ def test_inspect_prints_a_model_without_loading_it(tmp_path, capsys, monkeypatch
     assert "model            KreinRidge(" in out
     assert "columns          6" in out
     assert f"numpy            {np.__version__}" in out
+
+
+def single_precision_models():
+    """Fitted models of every kind that holds large arrays, with new rows."""
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+    return [
+        (KreinRidge(landmarks=None), X, y),
+        (mercerless.KreinSVC(), X, y > 0),
+        (mercerless.SimilarityClassifier(random_state=0), X, y > 0),
+        (mercerless.SimilarityRegressor(random_state=0), X, y),
+        (mercerless.LABRegressor(20, random_state=0), X, y),
+        (mercerless.TableClassifier(random_state=0), X, y > 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "model, X, y", single_precision_models(), ids=lambda each: type(each).__name__[:24]
+)
+def test_single_precision_predicts_the_same_to_four_digits(tmp_path, model, X, y):
+    model.fit(X, y)
+    new = np.random.default_rng(1).normal(size=(200, 4))
+    score = "predict"
+    for name in ("decision_function", "predict_proba"):
+        if hasattr(model, name):
+            score = name
+    before = getattr(model, score)(new)
+    persistence.save(model, tmp_path / "double.skops")
+    persistence.save(model, tmp_path / "single.skops", dtype="float32")
+    again = persistence.load(tmp_path / "single.skops")
+    after = getattr(again, score)(new)
+    np.testing.assert_allclose(after, before, atol=1e-4 * np.std(before))
+    np.testing.assert_array_equal(getattr(model, score)(new), before)  # the model is as it was
+    if type(model) is KreinRidge:
+        assert again.X_fit_.dtype == np.float32
+
+
+def test_single_precision_leaves_what_scikit_learn_fitted(tmp_path):
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    ours = {"rows": X, "trees": HistGradientBoostingClassifier().fit(X, X[:, 0] > 0)}
+    persistence.save(ours, tmp_path / "model.skops", dtype="float32")
+    again = persistence.load(tmp_path / "model.skops")
+    assert again["rows"].dtype == np.float32
+    persistence.save(X, tmp_path / "double.skops")
+    persistence.save(X, tmp_path / "single.skops", dtype="float32")
+    sizes = [(tmp_path / f"{name}.skops").stat().st_size for name in ("single", "double")]
+    assert 0.45 < sizes[0] / sizes[1] < 0.6
+    np.testing.assert_array_equal(again["trees"].predict_proba(X), ours["trees"].predict_proba(X))
+    small = persistence._in_single_precision({"few": np.ones(999), "many": np.ones(1000)})
+    assert small["few"].dtype == np.float64 and small["many"].dtype == np.float32
+
+
+def test_other_precisions_raise(tmp_path):
+    with pytest.raises(ValueError, match="dtype='float16' is not known; use 'float32' or None"):
+        persistence.save(KreinRidge(), tmp_path / "model.skops", dtype="float16")
+    assert not (tmp_path / "model.skops").exists()

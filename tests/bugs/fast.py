@@ -2,7 +2,7 @@
 
 from bugs import Bug
 
-FUNCTIONS, KERNELS = "test_functions.py", "test_kernels.py"
+FUNCTIONS, KERNELS, TIMING = "test_functions.py", "test_kernels.py", "test_timing.py"
 
 BUGS = [
     # strings
@@ -30,5 +30,42 @@ BUGS = [
         "    for rows in _slices(0, len(block), height):\n        elementwise(block[rows])",
         "    for rows in _slices(0, height, height):\n        elementwise(block[rows])",
         f"{KERNELS} -k any_shape",
+    ),
+    # the time of fits
+    Bug(
+        "fast-announced-twice",
+        "        if self.expected is not None:\n            return\n",
+        "",
+        f"{TIMING} -k once",
+    ),
+    Bug(
+        "fast-announced-in-silence",
+        "        if progress_setting() is not False:\n            print(message",
+        "        if True:\n            print(message",
+        f"{TIMING} -k silences",
+    ),
+    Bug(
+        "fast-estimate-quadratic",
+        "n_products * 2.0 * float(n_rows) ** 3",
+        "n_products * 2.0 * float(n_rows) ** 2",
+        f"{TIMING} -k seconds_of_products",
+    ),
+    Bug(
+        "fast-always-measured",
+        "if n_operations < LIMITS.announced * LIMITS.slowest:",
+        "if n_operations < 0:",
+        f"{TIMING} -k nothing_is_measured",
+    ),
+    Bug(
+        "fast-block-forgets-the-limit",
+        "        memory_limit = enclosing.memory_limit",
+        "        memory_limit = None",
+        f"{TIMING} -k limit_of_memory",
+    ),
+    Bug(
+        "fast-clock-travels",
+        "return SilentClock, ()",
+        "return FitClock, (self.name,)",
+        f"{TIMING} -k another_process",
     ),
 ]

@@ -95,7 +95,9 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             K, kind, decay = self._training_matrix(basis)
         else:
             K, kind, decay, positions = self._landmark_comparisons(basis)
-        with self._progress(0):
+        with self._progress(0) as progress:
+            if self.landmarks is None:
+                progress.expect(25.0, len(targets), "landmarks=1000 is faster")
             choice = self._choose(K, targets, weight)
         basis = basis.fitted(positions)
         one_way = choice.one_way

@@ -21,6 +21,7 @@ from mercerless.core.blocks import check_rows, is_dask
 from mercerless.core.memory import with_settings
 from mercerless.core.optional import CallbackSupportMixin, with_callbacks
 from mercerless.core.threads import blas_threads
+from mercerless.core.timing import FitClock, fit_clock, seconds_of_products
 from mercerless.core.validation import (
     align_by_name,
     align_columns,
@@ -85,7 +86,8 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
         """Report the beginning and the end of a fit to callbacks; what it yields reports the steps between."""
         context = self._init_callback_context(max_subtasks=max_subtasks)
         context.call_on_fit_task_begin(estimator=self)
-        yield Progress(self, context)
+        with fit_clock(type(self).__name__) as clock:
+            yield Progress(self, context, clock)
         context.call_on_fit_task_end(estimator=self)
 
 
@@ -362,22 +364,32 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
 
 class Progress:
-    """Reports the steps of a fit to the estimator's callbacks."""
+    """Reports the steps of a fit to the estimator's callbacks and to the clock, which announces long fits."""
 
-    def __init__(self, estimator: BaseEstimator, context: Any):
+    def __init__(self, estimator: BaseEstimator, context: Any, clock: FitClock):
         self.estimator = estimator
         self.context = context
+        self.clock = clock
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What workers in other processes get: the estimator, and a clock that prints nothing."""
+        return {"estimator": self.estimator, "context": None, "clock": self.clock}
+
+    def expect(self, n_products: float, n_rows: int, remedy: str) -> None:
+        """Announce the fit if so many products of two matrices of `n_rows` take more than a minute."""
+        self.clock.expect(seconds_of_products(n_products, n_rows), n_rows, remedy)
 
     @contextmanager
     def task(self, name: str) -> Iterator["Progress"]:
         """A part of the fit that has steps of its own."""
         context = self.context.subcontext(task_name=name, max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self.estimator)
-        yield Progress(self.estimator, context)
+        yield Progress(self.estimator, context, self.clock)
         context.call_on_fit_task_end(estimator=self.estimator)
 
     def step(self, info: dict[str, Any]) -> bool:
         """Report that a step is done, named by ``info["stage"]``; True if a callback requests a stop."""
+        self.clock.step(str(info["stage"]))
         step = self.context.subcontext(task_name=str(info["stage"]))
         step.call_on_fit_task_begin(estimator=self.estimator, metadata=info)
         return bool(step.call_on_fit_task_end(estimator=self.estimator, metadata=info))
@@ -511,16 +523,17 @@ def run_tasks(
     """Map a function over things in parallel, reporting each as a task to callbacks."""
     tasks = [progress.context.subcontext(task_name=name) for _ in things]
     return Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(with_settings(_run_task))(progress.estimator, task, function, thing)
+        delayed(with_settings(_run_task))(progress, task, name, function, thing)
         for task, thing in zip(tasks, things)
     )
 
 
-def _run_task(estimator: Any, task: Any, function: Callable, thing: Any) -> Any:
+def _run_task(progress: Progress, task: Any, name: str, function: Callable, thing: Any) -> Any:
     """One task, in a worker."""
-    task.call_on_fit_task_begin(estimator=estimator)
+    task.call_on_fit_task_begin(estimator=progress.estimator)
     result = function(thing)
-    task.call_on_fit_task_end(estimator=estimator)
+    progress.clock.step(name)
+    task.call_on_fit_task_end(estimator=progress.estimator)
     return result
 
 

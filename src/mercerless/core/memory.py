@@ -1,4 +1,4 @@
-"""The memory guard: one limit, set by a context manager and respected everywhere."""
+"""The memory guard, one limit that is respected everywhere, and the context manager that sets it and progress."""
 
 import os
 import re
@@ -18,6 +18,11 @@ class _Setting:
     """What one ``with config_context(...)`` sets."""
 
     memory_limit: int | float | str | None = None
+    progress: bool | None = None
+
+
+#: Stands for the value of the enclosing block.
+_ENCLOSING = "enclosing"
 
 
 class _Settings:
@@ -36,14 +41,20 @@ _SETTINGS = _Settings()
 
 
 @contextmanager
-def config_context(*, memory_limit: int | float | str | None = None) -> Iterator[None]:
+def config_context(
+    *, memory_limit: int | float | str | None = _ENCLOSING, progress: bool | str | None = _ENCLOSING
+) -> Iterator[None]:
     """Settings that hold for everything inside a ``with`` block.
 
     Parameters
     ----------
-    memory_limit : int, float, str or None, default=None
+    memory_limit : int, float, str or None, default="enclosing"
         Bytes that one computation may use, or for example ``"2GB"``; None means half of what is free at that moment.
-        Computations that can work in smaller blocks do so; others raise MemoryError before any work.
+        Computations that can work in smaller blocks do so; others raise MemoryError before any work. If not given,
+        the limit of the enclosing block holds.
+    progress : bool or None, default="enclosing"
+        Whether fits and comparisons that take more than a minute say so on standard error. None announces them, and
+        prints lines of progress in terminals and notebooks; True prints these everywhere; False prints nothing.
 
     Yields
     ------
@@ -65,8 +76,15 @@ def config_context(*, memory_limit: int | float | str | None = None) -> Iterator
     Traceback (most recent call last):
     MemoryError: ...
     """
+    enclosing = _current_setting()
+    if memory_limit == _ENCLOSING:
+        memory_limit = enclosing.memory_limit
+    if progress == _ENCLOSING:
+        progress = enclosing.progress
+    if progress is not None and not isinstance(progress, bool):
+        raise ValueError(f"progress={progress!r} is not known; use True, False or None.")
     memory_budget(memory_limit)
-    setting = _Setting(memory_limit)
+    setting = _Setting(memory_limit, progress)
     token = _SETTINGS.own.set(setting)
     with _SETTINGS.lock:
         _SETTINGS.open.append(setting)
@@ -89,14 +107,17 @@ def _current_setting() -> _Setting:
 
 def with_settings(function: Callable[..., T]) -> Callable[..., T]:
     """The function under the settings that hold now, wherever it is called: in another thread or process."""
-    return partial(_call_with, _current_setting().memory_limit, function)
+    return partial(_call_with, _current_setting(), function)
 
 
-def _call_with(
-    limit: int | float | str | None, function: Callable[..., T], *args: Any, **kw: Any
-) -> T:
-    with config_context(memory_limit=limit):
+def _call_with(setting: _Setting, function: Callable[..., T], *args: Any, **kw: Any) -> T:
+    with config_context(memory_limit=setting.memory_limit, progress=setting.progress):
         return function(*args, **kw)
+
+
+def progress_setting() -> bool | None:
+    """What the context sets for progress; None if it is left to the terminal."""
+    return _current_setting().progress
 
 
 def available_memory() -> int:

@@ -104,6 +104,8 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         task = _regression(self, len(rows), target.kind)
         random = check_random_state(self.random_state)
         with self._progress() as progress, blas_threads(len(rows)):
+            remedy = "n_parts='auto' divides the rows, and n_jobs=2 shares the parts"
+            progress.expect(_expected_products(task, len(rows)), len(rows), remedy)
 
             def report(info: dict) -> bool:
                 """Call back after a candidate or iteration; whether a callback requests a stop."""
@@ -537,6 +539,17 @@ def _count_landmarks(
     if landmarks.method == "grid" and not tensor:
         return pairs_of_grid(landmarks.number), "grid"
     return landmarks.number, landmarks.method
+
+
+def _expected_products(task: Regression, n: int) -> float:
+    """The measured work of a fit, in products of two matrices of n rows."""
+    n_centers = task.n_landmarks
+    if n_centers is None:
+        n_centers = n * (n + 1) // 2
+    per_center = LIMITS.ridge_operations
+    if task.epsilon is not None:
+        per_center = LIMITS.tube_operations
+    return per_center * n_centers / (2.0 * n * task.n_parts)
 
 
 def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from mercerless.core.memory import row_blocks, with_settings
+from mercerless.core.memory import progress_setting, row_blocks, with_settings
 from mercerless.core.optional import import_optional
 from mercerless.core.validation import SYMMETRY_RTOL, as_items, check_number, check_option, warn
 from mercerless.kernels.base import Kernel
@@ -953,7 +953,7 @@ class Meter:
     def advance(self, count: int) -> None:
         """Add to the number of comparisons done."""
         self.done += count
-        is_long = self.elapsed() + self.left() > self.long
+        is_long = self.elapsed() + self.left() > self.long and progress_setting() is not False
         pause = self.pauses[0] if self.verbose else self.pauses[1]
         if (self.verbose or is_long) and perf_counter() - self.last_printed > pause:
             self.last_printed = perf_counter()

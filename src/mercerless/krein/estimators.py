@@ -160,6 +160,8 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
         rows = self._rows(basis, Y, weight, labels, check_groups(groups, len(Y)))
         landmarks = self._landmarks(rows, candidates)
         with self._progress() as progress:
+            if landmarks is None:
+                progress.expect(12.0, len(rows.Y), "landmarks=1000 is faster")
             if self.search is not None:
                 tuned = self._tune(self.search, rows, family, candidates, progress)
                 rows = tuned.rows
@@ -1092,9 +1094,10 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         weight, classes, labels = check_classes(
             y, sample_weight, self.class_weight, type(self).__name__
         )
-        basis, stabilized = self._stabilized(X, weight)
         n_pairs = len(classes) * (len(classes) - 1) // 2
         with self._progress(n_pairs) as progress:
+            progress.expect(7.0, len(labels), "KreinRidgeClassifier(landmarks=1000) is faster")
+            basis, stabilized = self._stabilized(X, weight)
             pairs = pair_machines(
                 stabilized.kernel,
                 labels[basis.rows],
@@ -1206,7 +1209,8 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         check_number("epsilon", self.epsilon, zero=True)
         target = column_or_1d(check_targets(y, type(self).__name__), warn=True)
         weight = check_weight(sample_weight, len(target))
-        with self._progress():
+        with self._progress() as progress:
+            progress.expect(7.0, len(target), "KreinRidge(landmarks=1000) is faster")
             basis, stabilized = self._stabilized(X, weight)
             machine = tube_machine(
                 stabilized.kernel,

@@ -630,6 +630,9 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         training = prepared.training
         n_tasks = int(training.fold_of.max()) + 2  # the folds, and the members on all items
         with prepared.limited_threads(), self._progress(n_tasks) as progress:
+            if isinstance(prepared.source, AllItems):
+                remedy = "landmarks=1000 is faster, and n_jobs=2 shares the folds"
+                progress.expect(35.0, len(training.Y), remedy)
             run = partial(run_tasks, progress, self.n_jobs)
             stack = self._stack_of(prepared.source, training, run)
         if not self._is_one_of_several:
