@@ -66,7 +66,7 @@ class Halves(NamedTuple):
 
 
 def read(name):
-    """Return the items or distances of a set, its targets and its kind."""
+    """Return the items or the symmetric distances of a set, its targets and its kind."""
     if name in TARGETS:
         path = Path(os.environ["MERCERLESS_DATA"]) / "tables" / f"{name}.csv"
         table = pd.read_csv(path, na_values="?")
@@ -74,7 +74,7 @@ def read(name):
         return table, target.to_numpy(), "table"
     data = load(name)
     if "D" in data:
-        return data.D, data.target, "dissimilarity"
+        return (data.D + data.D.T) / 2, data.target, "dissimilarity"
     return data.data, data.target, "table"
 
 
