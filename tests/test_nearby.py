@@ -114,6 +114,7 @@ def test_neighbors_take_part_and_are_forgotten(model):
     again = learner(Counted(), Landmarks(20)).fit(X[TRAIN], Y[TRAIN])
     model_again = learner(Counted()).fit(X[TRAIN], Y[TRAIN])
     model_again.set_params(landmarks=Landmarks(20)).fit(X[TRAIN], Y[TRAIN])
+    assert model_again._nearby is None  # which would compare new items for nothing
     assert_allclose(model_again.predict_proba(X[NEW]), again.predict_proba(X[NEW]))
 
 
