@@ -209,8 +209,8 @@ BUGS = [
     ),
     Bug(
         "items-settings-left-behind",
-        "return partial(_call_with, _current_setting().memory_limit, function)",
-        "return partial(_call_with, None, function)",
+        "return partial(_call_with, _current_setting(), function)",
+        "return partial(_call_with, _Setting(), function)",
         f"{MEMORY} -k wherever",
     ),
     Bug("items-kibibytes", "base = 1024 if", "base = 1000 if", f"{MEMORY} -k sizes_are_read"),
