@@ -512,7 +512,7 @@ def _check_label_objects(labels: NDArray) -> None:
     is_missing = [
         label is None
         or type(label).__name__ in ("NAType", "NaTType")
-        or (isinstance(label, Real) and np.isnan(label))
+        or (isinstance(label, Real) and np.isnan(float(label)))
         for label in labels
     ]
     rows = np.flatnonzero(is_missing)
