@@ -83,11 +83,16 @@ def test_scores_are_those_of_the_same_splits_by_hand(result):
     assert len(result.splits) == 10 and result.n_repeats == 2
 
 
+def judged_on(comparison, split):
+    """What all learners did on one split."""
+    records = [comparison.results[name][split] for name in comparison.names]
+    return comparison._split(split, records)
+
+
 def test_items_average_to_the_scores(result):
     for column, name in enumerate(result.names):
         means = [
-            result._split(result.names, *split).contributions[:, column].mean()
-            for split in result.splits
+            judged_on(result, split).contributions[:, column].mean() for split in result.splits
         ]
         np.testing.assert_allclose(means, result._scores(name), rtol=1e-12)
 
@@ -203,7 +208,7 @@ def test_groups_are_never_split():
         for inner, held in scoring.inner_folds(problem, train):
             assert not set(groups[train][inner]) & set(groups[train][held])
     found = compare_problem(problem, Options(learners=CHEAP, repeats=1))
-    units = [found._split(found.names, *split).units for split in found.splits]
+    units = [judged_on(found, split).units for split in found.splits]
     assert len(set(np.concatenate(units))) == 20  # judged over groups, not over items
 
 

@@ -173,10 +173,13 @@ def test_splits_are_those_of_their_own_data_repeat_and_seed():
 
 
 def test_the_splits_that_are_judged_are_those_that_were_scored(found):
-    again = compare_splits([found._split(found.names, *split) for split in found.splits], 5)
+    def judged_on(split):
+        return found._split(split, [found.results[name][split] for name in found.names])
+
+    again = compare_splits([judged_on(split) for split in found.splits], 5)
     np.testing.assert_array_equal(again.mean, found.differences.mean)
     for split in found.splits:
-        judged = found._split(found.names, *split)
+        judged = judged_on(split)
         np.testing.assert_array_equal(judged.strata, CLASSES[judged.units])
         assert judged.repeat == split[0]
 

@@ -155,7 +155,10 @@ def forms_of_data(cls):
         return {"vectors": vectors["vectors"]}
     if cls.__name__.startswith(("LAB", "Table")):
         return {name: vectors[name] for name in ("vectors", "frame")}
-    if "kernel" not in inspect.signature(cls).parameters:
+    has_kernel = "kernel" in inspect.signature(cls).parameters
+    if (
+        not has_kernel or cls.__name__ == "SignedRandomFeatures"
+    ):  # no matrix and no function has frequencies
         return vectors
     fields = [{"row": row.copy()} for row in X]
     items = {

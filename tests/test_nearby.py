@@ -44,16 +44,16 @@ def test_landmarks_and_neighbors_are_all_that_is_compared():
     assert counted.n_pairs == plain.n_pairs + 260 * 15
     counted.n_pairs = 0
     model.kernel_.function.n_pairs = 0
-    model._nearby.compare.function.n_pairs = 0
+    model._nearby_.compare.function.n_pairs = 0
     model.predict(X[NEW])
     asked = {
-        id(f): f.n_pairs for f in (counted, model.kernel_.function, model._nearby.compare.function)
+        id(f): f.n_pairs for f in (counted, model.kernel_.function, model._nearby_.compare.function)
     }
     assert sum(asked.values()) == 70 * (20 + 15)
 
 
 def test_hits_against_a_loop_over_all_items(model):
-    nearby = model._nearby
+    nearby = model._nearby_
     landmarks = model.landmarks_
     D = cdist(X[TRAIN], X[TRAIN], "cityblock")
     profiles = D[:, landmarks]
@@ -114,7 +114,7 @@ def test_neighbors_take_part_and_are_forgotten(model):
     again = learner(Counted(), Landmarks(20)).fit(X[TRAIN], Y[TRAIN])
     model_again = learner(Counted()).fit(X[TRAIN], Y[TRAIN])
     model_again.set_params(landmarks=Landmarks(20)).fit(X[TRAIN], Y[TRAIN])
-    assert model_again._nearby is None  # which would compare new items for nothing
+    assert model_again._nearby_ is None  # which would compare new items for nothing
     assert_allclose(model_again.predict_proba(X[NEW]), again.predict_proba(X[NEW]))
 
 

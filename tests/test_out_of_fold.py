@@ -130,11 +130,10 @@ def test_an_items_own_target_does_not_move_its_out_of_fold_prediction(name, weig
     assert not frozen.kept
 
     in_block = np.arange(N) % 4 == ITEM % 4
-    assert_allclose(
-        after.prediction[ITEM], before.prediction[ITEM], rtol=0, atol=1e-12 if classify else 1e-10
-    )
+    # calibrations begin at that of all items, which the target does move, and end within 1e-10 of their optimum
+    assert_allclose(after.prediction[ITEM], before.prediction[ITEM], rtol=0, atol=1e-9)
     moved = np.abs(after.prediction - before.prediction).reshape(N, -1).max(axis=1)
-    assert moved[in_block].max() < 1e-10 < moved[~in_block].max()
+    assert moved[in_block].max() < 1e-9 < moved[~in_block].max()
 
 
 def test_fixed_scores_of_numbers_with_extreme_targets():

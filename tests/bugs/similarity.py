@@ -374,12 +374,6 @@ BUGS = [
         "test_nearby.py -k held_out_labels",
     ),
     Bug(
-        "nearby-outlives-its-fit",
-        'prepared.attributes.setdefault("_nearby", None)',
-        "pass",
-        "test_nearby.py -k forgotten",
-    ),
-    Bug(
         "nearby-compares-landmarks-twice",
         "away[:, self.landmarks] = np.inf",
         "pass",

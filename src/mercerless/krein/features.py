@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from mercerless.core.estimator import KernelTransformer
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
-from mercerless.core.validation import check_number
+from mercerless.core.validation import check_number, check_random_state
 from mercerless.kernels import DeltaGauss, Exponential, Gaussian, Kernel, Laplace
 from mercerless.kernels.base import Constant, Difference, Product, Scale, Sum
 

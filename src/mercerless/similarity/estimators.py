@@ -123,7 +123,7 @@ class SimilarityLimits:
     #: More items are compared with landmarks only.
     all_items: int = 5000
     #: Matrices of all items that are kept, and in every worker.
-    matrices: tuple[int, int] = (1, 7)
+    matrices: tuple[int, int] = (1, 10)
     #: The same with both directions.
     directed_matrices: tuple[int, int] = (3, 16)
     #: Bytes for a new item and a training item: every view of the similarities, and sorted copies for neighbors.
@@ -184,7 +184,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     mean_: NDArray  # of a regressor's targets, as scale_
     scale_: NDArray
     _basis: Basis  # what new items are compared with
-    _nearby: NearbyItems | None = None  # among which the nearest of new items are looked for
+    _nearby_: NearbyItems | None = None  # among which the nearest of new items are looked for
     _is_one_of_several = False  # which may well be useless
 
     def __init__(
@@ -312,7 +312,6 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         else:
             prepared = self._with_all_items(kernel, items, task)
         prepared.attributes["gaps_"] = gaps
-        prepared.attributes.setdefault("_nearby", None)  # not that of an earlier fit
         return prepared
 
     def _without_gaps(self, X: Any, task: SimilarityTask) -> tuple[Any, FilledGaps | None]:
@@ -571,7 +570,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         n_neighbors = getattr(wanted, "neighbors", None)
         if n_neighbors is not None:
             nearby, rows = self._with_neighbors(kernel, items, rows, n_neighbors)
-            attributes["_nearby"] = nearby
+            attributes["_nearby_"] = nearby
         source = LandmarkItems(rows, training.fold_of, random)
         return PreparedStack(source, training, attributes, rows.landmarks, None)
 
@@ -787,9 +786,9 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         columns = self.stack_.members.diagonal
         if self.direction != "both":
             compared = Comparisons(self._new_similarities(items, back), diagonal, columns)
-            if self._nearby is None:
+            if self._nearby_ is None:
                 return compared
-            return self._nearby.of_new(items, compared)
+            return self._nearby_.of_new(items, compared)
         rows = self._new_rows(items, back)
         assert rows.back is not None
         means = as_similarities((rows.out + rows.back) / 2.0, self.kind_)
