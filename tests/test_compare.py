@@ -34,6 +34,7 @@ from mercerless.comparison.negative import NegativePart, judge_negative_part, ne
 from mercerless.comparison.options import Options
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.records import Level, Record, Store, Task
+from mercerless.comparison.report import render, render_short
 from mercerless.comparison.result import Comparison, compare, compare_problem
 from mercerless.comparison.schedule import Run
 from mercerless.comparison.scoring import outer_folds, possible_parts, take_part
@@ -731,6 +732,11 @@ def test_what_most_learners_lack_is_not_decided(result):
     )
     assert "resume=True, budget='10m'" in found.verdict[1]
     assert "better than" not in " ".join(found.verdict)
+    # nothing is called recommended before it is decided
+    for shown in (str(found), repr(found), render_short(found)):
+        assert "best so far" in shown and "recommended" not in shown
+    page = render(found)
+    assert "the difference to the best so far" in page and ">recommended<" not in page
     on_parts = [record for name in names[2:] for record in records(name, 0.5)]
     assert not Comparison(result.terms, learners, [*scored, *on_parts]).is_decided
     requested = {name: Level(0.5) for name in names[2:]}

@@ -78,7 +78,7 @@ def test_unequal_series_are_compared_by_warping(tmp_path):
     problem = read_problem(tmp_path / "peaks.ts")
     assert problem.kind == "distance" and problem.similarity == "dtw"
     said = {guess.what: guess.value for guess in problem.guesses}
-    assert said["series"].endswith("points, compared by dynamic time warping")
+    assert said["series"].endswith("points each, compared by dynamic time warping")
     np.testing.assert_allclose(problem.X, item_similarities(problem.items, problem.items, "dtw"))
     stretched = read_problem(tmp_path / "peaks.ts", kind="table")
     assert stretched.kind == "table" and stretched.X.shape[0] == 12
@@ -104,5 +104,33 @@ def test_fit_and_predict_series(tmp_path, monkeypatch, capsys):
         predicted = [row["prediction"] for row in csv.DictReader(file)]
     assert predicted == ["early" if i % 2 else "late" for i in range(10)]
     (tmp_path / "words.csv").write_text("a,b\n1,2\n3,4\n")
+    assert main(["predict", "model.skops", "words.csv"]) == 2
+    assert "holds no time series" in capsys.readouterr().err
+
+
+def test_rows_of_numbers_are_series_on_request(tmp_path, monkeypatch, capsys):
+    """A UCR file, class first, by warping: compared, fitted, and predicted with and without the classes."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    classes = np.arange(30) % 2 + 1
+    shifts = rng.integers(0, 6, size=30)
+    series = np.array([np.sin(np.arange(s, s + 40) / (2 + 3 * c)) for s, c in zip(shifts, classes)])
+    series = (series + 0.05 * rng.normal(size=series.shape)).round(4)
+    np.savetxt("UCR.tsv", np.column_stack([classes, series]), delimiter="\t", fmt="%.6g")
+    np.savetxt("new.tsv", series, delimiter="\t", fmt="%.6g")
+    problem = read_problem("UCR.tsv", similarity="dtw")
+    assert problem.kind == "distance"
+    np.testing.assert_array_equal(problem.y, classes)
+    np.testing.assert_allclose(problem.X, dtw(list(series), list(series)), atol=1e-9)
+    assert main(["fit", "UCR.tsv", "--similarity", "dtw", "--learner", "neighbors@defaults"]) == 0
+    for name in ("UCR.tsv", "new.tsv"):
+        assert main(["predict", "model.skops", name]) == 0
+        with open("predictions.csv", newline="") as file:
+            predicted = [int(row["prediction"]) for row in csv.DictReader(file)]
+        np.testing.assert_array_equal(predicted, classes)
+    (tmp_path / "words.csv").write_text("a,b,c\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n")
+    (tmp_path / "mixed.csv").write_text("a,b,c\n1,u,x\n3,v,y\n5,u,x\n7,v,y\n")
+    with pytest.raises(ValueError, match="has words in b, and --similarity dtw compares series"):
+        read_problem("mixed.csv", labels="c", similarity="dtw")
     assert main(["predict", "model.skops", "words.csv"]) == 2
     assert "holds no time series" in capsys.readouterr().err

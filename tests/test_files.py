@@ -311,3 +311,11 @@ def test_cells_of_a_sheet_are_those_that_pandas_reads(tmp_path):
     expected = frame.to_csv(index=False, header=False, lineterminator="\n")
     with open(path, "rb") as file:
         assert sheets.read_sheet(file, path) == expected
+
+
+def test_a_class_called_like_a_column_of_labels_is_no_header(tmp_path):
+    (tmp_path / "l.txt").write_text("y\nn\ny\nn\n")
+    assert read_labels(tmp_path / "l.txt", 4).tolist() == ["y", "n", "y", "n"]
+    assert read_labels(tmp_path / "l.txt", 3).tolist() == ["n", "y", "n"]
+    (tmp_path / "l.txt").write_text("y\na\nb\na\n")
+    assert read_labels(tmp_path / "l.txt", 3).tolist() == ["a", "b", "a"]

@@ -34,8 +34,10 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
     data.add_argument(
         "--groups", metavar="COLUMN|FILE|none", help="items of one group are never split (guessed)"
     )
-    names = "levenshtein, jaro_winkler, indel, hamming, ... or module:function"
-    data.add_argument("--similarity", metavar="NAME", help=f"how strings are compared: {names}")
+    names = "levenshtein, jaro_winkler, indel, ..., dtw for series, or module:function"
+    data.add_argument(
+        "--similarity", metavar="NAME", help=f"how strings or series are compared: {names}"
+    )
     data.add_argument(
         "--array", metavar="NAME", help="the array of an .npz file (guessed), or several: A,B"
     )

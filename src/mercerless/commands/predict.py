@@ -486,12 +486,29 @@ def read_new_items(
     if description["similarity"] != "dtw":
         return read_items(file, choice, description["roles"])
     content = formats.read(file, choice.format, choice.sheet)
-    if not isinstance(content, CellTable) or not content.items:
-        raise ValueError(
-            f"{files.name_of(file)} holds no time series; the model was fitted on those of a .ts "
-            "file, and takes such a file."
-        )
-    return content.items, content.ids
+    if isinstance(content, CellTable) and content.items:
+        return content.items, content.ids
+    lengths = {from_text(text).shape for text in description["items"]}
+    if isinstance(content, CellTable) and len(lengths) == 1:
+        series = _rows_as_series(content, max(lengths)[-1])
+        if series is not None:
+            return series, content.ids
+    raise ValueError(
+        f"{files.name_of(file)} holds no time series like those that the model was fitted on; "
+        "give a file of the same form."
+    )
+
+
+def _rows_as_series(table: CellTable, n_points: int) -> list[Any] | None:
+    """Rows of numbers as series of so many points, with or without a class in front; None if they are not."""
+    frame = table.frame
+    has_class = frame.shape[1] == n_points + 1 and not table.named
+    if has_class:
+        frame = frame.iloc[:, 1:]
+    is_numeric = all(dtype.kind in "iuf" for dtype in frame.dtypes)
+    if frame.shape[1] != n_points or not is_numeric:
+        return None
+    return list(frame.to_numpy(dtype=float))
 
 
 def read_items(

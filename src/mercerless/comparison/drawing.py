@@ -20,6 +20,12 @@ def minus(number: str) -> str:
     return number.replace("-", "\N{MINUS SIGN}")
 
 
+def plain_number(value: float) -> str:
+    """A number with about four digits, and with an exponent only if it is very large or very small."""
+    is_long = 1e4 <= abs(value) < 1e12
+    return minus(f"{value:,.0f}" if is_long else f"{value:.4g}")
+
+
 def round_step(low: float, high: float) -> float:
     """A round distance between about five ticks."""
     rough = (high - low) / 5
@@ -90,7 +96,7 @@ def spectrum_svg(values: NDArray) -> Html:
         heights = heights[np.linspace(0, len(heights) - 1, 400).round().astype(int)]
     top = max(heights.max(), 0.0)
     bottom = min(heights.min(), 0.0)
-    ends = [f"{values[0]:.3g}", minus(f"{values[-1]:.3g}")]
+    ends = [plain_number(float(f"{values[place]:.3g}")) for place in (0, -1)]
     width = 480
     height = 260
     left = 14 + 7 * max(map(len, ends))  # room for the longest label
@@ -211,12 +217,12 @@ class PlotFrame:
         parts = ""
         for value in ticks_between(*self.x):
             x = float(self.place(value, self.y[0])[0])
-            parts += text_at(x, self.bottom + 16, minus(f"{value:.4g}"), "middle")
+            parts += text_at(x, self.bottom + 16, plain_number(value), "middle")
         for value in ticks_between(*self.y):
             y = float(self.place(self.x[0], value)[1])
             rule = f"M{self.left} {y:.1f}H{self.right}"
             parts += f'<path d="{rule}" stroke="var(--line)" stroke-width=".6"/>'
-            parts += text_at(self.left - 6, y + 4, minus(f"{value:.4g}"), "end")
+            parts += text_at(self.left - 6, y + 4, plain_number(value), "end")
         middle = (self.left + self.right) / 2
         parts += text_at(middle, self.height - 8, self.names[0], "middle")
         turn = f"translate(12 {(self.top + self.bottom) / 2:.0f}) rotate(-90)"

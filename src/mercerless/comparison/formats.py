@@ -353,7 +353,7 @@ def _as_columns(series: list[NDArray], what: str) -> tuple[NDArray, str]:
     check_size(8.0 * longest * len(series), what)
     if min(lengths) == longest:
         return np.array(series), ""
-    note = f"series of {min(lengths)} to {longest} points"
+    note = f"{min(lengths)} to {longest} points each"
     places = np.linspace(0.0, 1.0, longest)
     stretched = [np.interp(places, np.linspace(0.0, 1.0, len(one)), one) for one in series]
     return np.array(stretched), note

@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler
 
 from mercerless.comparison.costs import measure_slowdown
-from mercerless.comparison.drawing import svg
+from mercerless.comparison.drawing import plain_number, svg
 from mercerless.comparison.page import Html, facts, fill, fill_each, join, paragraphs
 from mercerless.comparison.problem import Problem, take
 from mercerless.comparison.scoring import N_FOLDS
@@ -159,13 +159,15 @@ def odd_items(comparison: "Comparison", held: Predicted) -> OddItems:
         return OddItems([], [], [])
     items = [int(item) for item in odd.items[: LIMITS.listed]]
     rows = [
-        {"given": f"{given:.4g}", "guess": f"{guess:.4g}", "last": f"{size:.1f} usual errors off"}
+        {
+            "given": plain_number(given),
+            "guess": plain_number(guess),
+            "last": f"{size:.1f} usual errors off",
+        }
         for given, guess, size in zip(odd.given, odd.suggested, odd.size)
     ]
     count = "1 number is" if len(odd.items) == 1 else f"{len(odd.items)} numbers are"
-    sentence = (
-        f"{count} more than five usual errors away from what the recommended learner predicts."
-    )
+    sentence = f"{count} more than five usual errors away from what the first learner predicts."
     return OddItems(items, rows[: LIMITS.listed], [sentence])
 
 
@@ -180,11 +182,10 @@ def _odd_labels(comparison: "Comparison") -> OddItems:
     chosen = np.flatnonzero(np.isin(suspects.given, suspicious))
     by_chance = suspects.false_alarms * len(held_out.rows)
     if not len(chosen):
-        count = (
-            "1 label looks" if len(suspects.items) == 1 else f"{len(suspects.items)} labels look"
-        )
+        count = "1 label is" if len(suspects.items) == 1 else f"{len(suspects.items)} labels are"
         sentence = (
-            f"No more labels look wrong than by chance ({count} so, {by_chance:.0f} by chance)."
+            f"No label clearly looks wrong: {count} doubtful, chance alone gives about "
+            f"{by_chance:.0f}, and no class has clearly more than its share."
         )
         return OddItems([], [], [sentence])
     look = "1 label looks" if len(chosen) == 1 else f"{len(chosen)} labels look"
@@ -242,19 +243,25 @@ def card_section(comparison: "Comparison") -> Html:
     best = comparison.table[0]
     unknown = "how it treats people or groups, and what happens when the data change over time"
     if problem.groups is None:
-        unknown += "; items were taken to be independent of each other"
+        unknown += "; items are assumed to be independent of each other"
     source = f"{len(problem.y):,} items of {problem.name}, {problem.kind}, {problem.task}"
-    how = (
-        f"{len(comparison.splits)} splits of {N_FOLDS}-fold cross-validation, the search inside "
-        "every training part"
-    )
+    how = f"{len(comparison.splits)} splits of {N_FOLDS}-fold cross-validation"
+    if best["form"] == "defaults":
+        how += ", with its default settings"
+    else:
+        how += ", any search inside every training part"
+    if best["part"] < 1.0:
+        how += f", trained on {best['n_train']:,} items only"
     cost = f"{duration(best['fit_time'])} to fit, {format_bytes(best['size'])} saved"
     listed = [
         ("model", best["title"]),
         ("learned from", source),
         ("expected", expectation(comparison)),
         ("measured by", how),
-        ("meant for", "new items from where these came from; others are predicted without a word"),
+        (
+            "meant for",
+            "new items like these; any other item gets a prediction too, without a warning",
+        ),
         ("not known", unknown),
         ("time and size", cost),
     ]
@@ -382,11 +389,13 @@ class MapItems:
         if self.y is not None:
             value = self.y[item]
             is_number = self.y.dtype.kind == "f" and not len(classes)
-            words += f": {value:.4g}" if is_number else f": {value}"
+            words += f": {plain_number(value)}" if is_number else f": {value}"
         if self.guess is not None and item in self.guess:
             guess = self.guess[item]
             words += (
-                f", predicted {classes[int(guess)]}" if len(classes) else f", predicted {guess:.4g}"
+                f", predicted {classes[int(guess)]}"
+                if len(classes)
+                else f", predicted {plain_number(guess)}"
             )
         return words
 
@@ -446,12 +455,12 @@ def _map_caption(drawn: Map, items: MapItems, n_missed: int) -> str:
     sentences = []
     if items.y is not None and len(items.y) > len(items.rows):
         sentences.append(f"{len(items.rows):,} of {len(items.y):,} items.")
-    how = "only who is near whom means something on it (t-SNE), not how far clusters are apart"
+    how = "neighborhoods on it mean something, distances between clusters do not (t-SNE)"
     if drawn.method == "principal directions":
         how = "distances on it are the two largest directions of the distances between the items"
     sentences.append(
-        "Items that are alike are near each other: the map keeps "
-        f"{percent(drawn.kept)} of the ten nearest of everyone; {how}."
+        "Similar items are near each other: of the ten nearest neighbors of an item, the map keeps "
+        f"{percent(drawn.kept)} on average; {how}."
     )
     sentences.append("Point at an item for its name.")
     if items.has_learned_scales:
@@ -460,7 +469,7 @@ def _map_caption(drawn: Map, items: MapItems, n_missed: int) -> str:
         )
     if n_missed:
         sentences.append(
-            f"Thin rings: the {n_missed:,} of these that the recommended learner predicted wrongly "
+            f"Thin rings: the {n_missed:,} of these that the first learner predicted wrongly "
             "out of fold, in the first repeat."
         )
     if len(items.marked):

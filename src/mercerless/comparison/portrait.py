@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.comparison.drawing import histogram_svg, shades_svg, shares_svg, spectrum_svg
+from mercerless.comparison.drawing import (
+    histogram_svg,
+    plain_number,
+    shades_svg,
+    shares_svg,
+    spectrum_svg,
+)
 from mercerless.comparison.items import distances_of
 from mercerless.comparison.learners import MatrixSpectrum
 from mercerless.comparison.negative import negative_sentences
@@ -83,7 +89,8 @@ def _facts(problem: Problem) -> Iterator[tuple[str, Any]]:
         yield "classes", ", ".join(named) + (" and more" if len(labels) > 12 else "")
     else:
         low, middle, high = np.percentile(problem.y, [0, 50, 100])
-        yield "target", f"from {low:.4g} to {high:.4g}, median {middle:.4g}"
+        ends = f"from {plain_number(low)} to {plain_number(high)}"
+        yield "target", f"{ends}, median {plain_number(middle)}"
     if problem.is_matrix:
         amount = problem.asymmetry
         yield "symmetric", f"no, by up to {amount:.2g} of the largest entry" if amount else "yes"
@@ -100,6 +107,9 @@ def _facts(problem: Problem) -> Iterator[tuple[str, Any]]:
         ]
         count = f"{len(np.unique(problem.groups)):,}"
         yield "groups", ", ".join([*named, count]) + ", never split between training and test"
+    for guess in problem.guesses:
+        if guess.what == "left out":
+            yield "left out", f"{guess.value}: {guess.why}"
     if problem.y_test is not None:
         count = f"{len(problem.y_test):,} items"
         yield "given test set", f"{count}, scored once, no part in the recommendation"
@@ -298,6 +308,8 @@ def _column_row(name: str, role: str, values: Any) -> dict[str, Any]:
     present = values[~is_gap]
     if role == "number":
         picture, words, distinct = _of_numbers(name, np.asarray(present, dtype=float))
+    elif role == "date":
+        picture, words, distinct = _of_dates(name, present)
     else:
         picture, words, distinct = _of_levels(name, np.asarray(present).astype(str))
     share = 100.0 * float(is_gap.mean())
@@ -321,7 +333,25 @@ def _of_numbers(name: str, numbers: NDArray) -> tuple[Html, str, int]:
     low, middle, high = np.percentile(numbers, [0, 50, 100])
     counts = np.histogram(numbers, bins=LIMITS.bins)[0]
     picture = histogram_svg(counts, f"Histogram of {name}; heights are square roots of counts")
-    return picture, f"{low:.4g} to {high:.4g}, median {middle:.4g}", len(np.unique(numbers))
+    words = f"{plain_number(low)} to {plain_number(high)}, median {plain_number(middle)}"
+    if len(numbers) > 1:
+        mean = plain_number(float(numbers.mean()))
+        words += f", mean {mean} ± {plain_number(float(numbers.std(ddof=1)))}"
+    return picture, words, len(np.unique(numbers))
+
+
+def _of_dates(name: str, dates: NDArray) -> tuple[Html, str, int]:
+    if not len(dates):
+        return Html(), "all missing", 0
+    times = np.array([str(date)[:19] for date in dates], dtype="datetime64[s]")
+    seconds = times.astype(np.int64)
+    counts = np.histogram(seconds, bins=LIMITS.bins)[0]
+    picture = histogram_svg(counts, f"Histogram of {name}; heights are square roots of counts")
+    has_hours = bool((seconds % 86_400 != 0).any())
+    unit = "m" if has_hours else "D"
+    first = np.datetime_as_string(times.min(), unit=unit).replace("T", " ")
+    last = np.datetime_as_string(times.max(), unit=unit).replace("T", " ")
+    return picture, f"{first} to {last}", len(np.unique(times))
 
 
 def _of_levels(name: str, words: NDArray) -> tuple[Html, str, int]:
@@ -355,8 +385,8 @@ def _matrix(comparison: "Comparison", spectrum: MatrixSpectrum) -> Html:
         caption += f"Of {spectrum.n_items:,} of the {n_items:,} items: "
     caption += (
         f"{measures.n_positive} positive, {measures.n_negative} negative and {measures.n_zero} "
-        f"zero eigenvalues; the negative ones are {100 * measures.negative_mass:.1f} % of the sum "
-        "of sizes. Heights are square roots of sizes."
+        f"zero eigenvalues; the negative ones hold {100 * measures.negative_mass:.1f} % of the sum "
+        "of magnitudes. Heights are square roots of magnitudes."
     )
     picture, ordered = _ordered_matrix(comparison.problem)
     return fill(

@@ -24,7 +24,7 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from mercerless.comparison.drawing import NO_NUMBER, PlotFrame, minus, widened
+from mercerless.comparison.drawing import NO_NUMBER, PlotFrame, minus, plain_number, widened
 from mercerless.comparison.items import LIMITS as ITEM_LIMITS
 from mercerless.comparison.items import Predicted, item_names, percent
 from mercerless.comparison.learners import block, group_arguments, matrix_for, rows_between
@@ -246,9 +246,12 @@ def numbers_section(held: Predicted, caption: str) -> Html:
     )
     errors = held.target - held.predicted
     half, most = np.quantile(np.abs(errors), [0.5, 0.9])
+    within_half, within_most, bias = (
+        plain_number(float(f"{size:.3g}")) for size in (half, most, abs(errors.mean()))
+    )
     words = (
-        f"Half of the predictions are within {half:.3g} of the given number, nine of ten within "
-        f"{most:.3g}; on average they are {abs(errors.mean()):.2g} too "
+        f"Half of the predictions are within {within_half} of the given number, nine of ten within "
+        f"{within_most}; on average they are {bias} too "
         f"{'low' if errors.mean() > 0 else 'high'}."
     )
     return fill(

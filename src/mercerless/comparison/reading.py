@@ -363,6 +363,9 @@ class _Source:
                 f"{self.what} has no columns beside the labels; give the data, or say which column "
                 "has the labels with --labels."
             )
+        if self.similarity == "dtw":
+            y = self._labels(y, len(rest.frame), rest.ids)
+            return self.make(self._rows_as_series(rest), y, groups, kind="distance")
         text = self._text_column(rest)
         if text is not None:
             y = self._labels(y, len(rest.frame), rest.ids)
@@ -413,6 +416,16 @@ class _Source:
                 self.guess(NONE, f"a missing value {columns}", "columns of numbers have it", "drop")
             else:
                 self.guess(NONE, f"a level {columns}", "no column of numbers has it", "drop")
+
+    def _rows_as_series(self, table: CellTable) -> list[NDArray]:
+        """Return the rows of a table of numbers as series of one length."""
+        words = [str(name) for name, dtype in table.frame.dtypes.items() if dtype.kind not in "iuf"]
+        if words:
+            raise ValueError(
+                f"{self.what} has words in {listed(words)}, and --similarity dtw compares series of "
+                f"numbers; leave them out, such as with --drop {shlex.quote(words[0])}."
+            )
+        return list(table.frame.to_numpy(dtype=np.float64))
 
     def _choose_warping(self, table: CellTable) -> None:
         """Series of unequal length are compared by time warping; if that takes too long, or on request, stretched."""

@@ -162,7 +162,7 @@ def render_short(comparison: "Comparison") -> str:
             "" if is_best else _points(comparison, row["difference"]),
             "" if is_best else _interval(comparison, row),
             duration(row["fit_time"]),
-            row["verdict"],
+            comparison.place_of_first if is_best else row["verdict"],
         )
         listed = fill_each("words.short-cell", ({"text": cell} for cell in cells))
         rows.append(fill("words.short-row", title=row["title"], cells=listed))
@@ -188,6 +188,7 @@ def _head(comparison: "Comparison", seconds: float) -> Html:
     }[problem.kind].format(f"{len(problem.y):,}")
     if problem.kind == "table":
         what += f" and {problem.X.shape[1]} columns"
+    what = what[:1].upper() + what[1:]
     target = "a number to predict"
     if problem.is_classification:
         target = f"{len(np.unique(problem.y))} classes"
@@ -226,6 +227,8 @@ def _use(comparison: "Comparison", command: str | None) -> Html:
     shell = _fit_command(comparison, command)
     best = comparison.table[0]
     how = "with its default settings" if best["form"] == "defaults" else "with its search"
+    if best["learner"] == VOTE:
+        how = "with the settings of its members"
     return fill(
         "words.use",
         title=best["title"],
@@ -317,6 +320,7 @@ def _plot(comparison: "Comparison") -> Html:
     return fill(
         "race.plot",
         title=metric[:1].upper() + metric[1:],
+        first="recommended" if comparison.is_decided else "best so far",
         unit="percentage points" if is_share(comparison.metric) else f"units of {metric}",
         lines=join(_line(comparison, row, low, high) for row in rows),
         ticks=fill_each("race.tick", ticks),
@@ -350,7 +354,7 @@ def _line(comparison: "Comparison", row: dict[str, Any], low: float, high: float
         caption=_caption(row),
         marks=join(marks),
         score=_score(comparison, row["score"]),
-        interval="recommended" if is_best else _interval(comparison, row),
+        interval=comparison.place_of_first if is_best else _interval(comparison, row),
     )
 
 
@@ -454,7 +458,7 @@ def _table_row(comparison: "Comparison", row: dict[str, Any], has_test: bool) ->
     score = _score(comparison, row["score"])
     cells = [fill("race.cell-small", value=row["score"], text=score, small=f"±{half}")]
     if is_best:
-        cells.append(fill("race.cell-mark", value=0.0, text="recommended"))
+        cells.append(fill("race.cell-mark", value=0.0, text=comparison.place_of_first))
     else:
         verdict = "" if row["verdict"] == "worse" else row["verdict"]
         difference = _points(comparison, row["difference"])

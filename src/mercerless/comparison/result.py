@@ -185,7 +185,9 @@ def compare_problem(problem: Problem, options: Options | None = None) -> "Compar
     scored = [learner for learner in chosen if learner.name not in mute]
     store = Store(_work_folder(terms, scored), options.resume)
     if options.resume:
-        options.progress(f"resumed with {len(store.records)} finished fits", 0, 1)
+        kept = len(store.records)
+        found = f"resumed with {kept} finished fits" if kept else "nothing to resume: a new run"
+        options.progress(found, 0, 1)
     run = Run(terms, scored, options, limits, store).go()
     comparison = Comparison(
         terms,
@@ -564,6 +566,11 @@ class Comparison:
         return self.names[0]
 
     @property
+    def place_of_first(self) -> str:
+        """What the first learner is called: recommended only if most learners were scored."""
+        return "recommended" if self.is_decided else "best so far"
+
+    @property
     def ties(self) -> list[str]:
         """Learners that are not distinguishable from the recommended one."""
         return [
@@ -833,7 +840,7 @@ class Comparison:
         state = "interrupted, " if self.interrupted else ""
         return (
             f"<Comparison of {len(self.names)} learners on {self.problem.name!r}: "
-            f"{state}recommended "
+            f"{state}{self.place_of_first} "
             f"{self.recommended!r}, {len(self.ties)} not distinguishable from it>"
         )
 

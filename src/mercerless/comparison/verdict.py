@@ -29,7 +29,7 @@ def verdict_of(comparison: "Comparison") -> list[str]:
         rivals = "every other learner compared"
         if comparison.left_out:
             rivals = f"the {n_others} others compared"
-        sentences = [f"{first}, and is better than {rivals}, beyond the doubt of the splits."]
+        sentences = [f"{first}, and is better than {rivals}, by more than chance."]
     else:
         sentences = _without_winner(comparison, first, best)
     if "dummy" in comparison.ties:
@@ -49,7 +49,7 @@ def _undecided(comparison: "Comparison") -> list[str]:
         "Not decided yet: most learners were not scored on all splits and all items. Best so far "
         "is "
         f"{best['title']}, mean {metric} {score}.",
-        f"The rest takes about {time_left}; this goes on: {comparison.command_to_continue}",
+        f"The rest takes about {time_left}; to go on: {comparison.command_to_continue}",
     ]
 
 
@@ -74,13 +74,13 @@ def _missing(comparison: "Comparison") -> list[str]:
         full = int(len(comparison.problem.y) * (1 - 1 / N_FOLDS))
         sentences.append(
             f"{len(small)} of {total} learners {_were(small)} trained on less than the {full:,} "
-            f"items of a training set: {_and(small)}. With all items they may do better."
+            f"items of a training set: {_and(small)}. With all items {_they(small)} may do better."
         )
     plain = [row["title"] for row in rows if row["form"] == "defaults"]
     if plain:
         sentences.append(
             f"{len(plain)} of {total} learners {_were(plain)} scored with {_their(plain)} default "
-            f"settings, without a search: {_and(plain)}. With one they may do better."
+            f"settings, without a search: {_and(plain)}. With a search {_they(plain)} may do better."
         )
     return sentences
 
@@ -132,6 +132,7 @@ def text_of(comparison: "Comparison") -> str:
     ]
     for row in comparison.table:
         behind = row["verdict"] != "recommended"
+        shown = {"worse": "", "recommended": comparison.place_of_first}
         interval = " to ".join(
             format_difference(metric, row[f"difference_{end}"]) for end in ("low", "high")
         )
@@ -144,7 +145,7 @@ def text_of(comparison: "Comparison") -> str:
                 format_difference(metric, row["difference"]) * behind,
                 interval * behind,
                 duration(row["fit_time"]),
-                row["verdict"] if row["verdict"] != "worse" else "",
+                shown.get(row["verdict"], row["verdict"]),
             ]
         )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -154,9 +155,12 @@ def text_of(comparison: "Comparison") -> str:
         for row in rows
     ]
     for word, reasons in (("left out", comparison.left_out), ("failed", comparison.failed)):
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in reasons.items():
+            by_reason.setdefault(reason, []).append(name)
         lines += [
-            f"{word}: {comparison.learner(name).title} ({reason})"
-            for name, reason in reasons.items()
+            f"{word}: {_and(_titles(comparison, names))} ({reason})"
+            for reason, names in by_reason.items()
         ]
     matrix = (
         []
@@ -181,6 +185,10 @@ def _were(names: Sized) -> str:
 
 def _their(names: Sized) -> str:
     return "its" if len(names) == 1 else "their"
+
+
+def _they(names: Sized) -> str:
+    return "it" if len(names) == 1 else "they"
 
 
 def _are(names: list[str]) -> str:
