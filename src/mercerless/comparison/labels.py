@@ -94,9 +94,10 @@ def read_labels(
     cells = [row[column] for row in rows.cells]
     if n_items is not None and len(cells) == n_items + 1 and rows.header is None:
         cells = cells[1:]
-    is_class = rows.width == 1 and rows.header is not None and rows.header[0] in cells
-    if is_class and n_items is not None and len(cells) == n_items - 1:
-        cells = [rows.header[0], *cells]  # "y" and "n" are classes as well
+    if rows.width == 1 and rows.header is not None and n_items == len(cells) + 1:
+        first = rows.header[0]
+        if first in cells:  # "y" and "n" are classes as well
+            cells = [first, *cells]
     return parse_labels(cells, name_of(path))
 
 
