@@ -348,9 +348,8 @@ def _of_dates(name: str, dates: NDArray) -> tuple[Html, str, int]:
     counts = np.histogram(seconds, bins=LIMITS.bins)[0]
     picture = histogram_svg(counts, f"Histogram of {name}; heights are square roots of counts")
     has_hours = bool((seconds % 86_400 != 0).any())
-    unit = "m" if has_hours else "D"
-    first = np.datetime_as_string(times.min(), unit=unit).replace("T", " ")
-    last = np.datetime_as_string(times.max(), unit=unit).replace("T", " ")
+    n_shown = len("2020-12-31 23:59") if has_hours else len("2020-12-31")
+    first, last = (str(end).replace("T", " ")[:n_shown] for end in (times.min(), times.max()))
     return picture, f"{first} to {last}", len(np.unique(times))
 
 
