@@ -349,7 +349,7 @@ def test_another_seed_does_not_resume(monkeypatch):
     monkeypatch.setattr(Run, "go", real)
     told = []
     race(random_state=2, resume=True, progress=lambda text, done, total: told.append(text))
-    assert "nothing to resume: a new run" in told
+    assert "resumed nothing: no fits were kept, a new run begins" in told
 
 
 def test_tasks_that_differ_have_files_that_differ(tmp_path):

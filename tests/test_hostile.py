@@ -305,7 +305,7 @@ def test_a_home_that_cannot_be_written_to(tmp_path, monkeypatch, capsys):
     assert "kept in memory only, so that --resume will not work" in capsys.readouterr().err
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
     assert main(["compare", "d.npz", "--kind", "table", *quick, "--resume"]) == 0
-    assert "nothing to resume: a new run" in capsys.readouterr().out
+    assert "resumed nothing: no fits were kept, a new run begins" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,11 @@ def compare_problem(problem: Problem, options: Options | None = None) -> "Compar
     store = Store(_work_folder(terms, scored), options.resume)
     if options.resume:
         kept = len(store.records)
-        found = f"resumed with {kept} finished fits" if kept else "nothing to resume: a new run"
+        found = (
+            f"resumed with {kept} finished fits"
+            if kept
+            else "resumed nothing: no fits were kept, a new run begins"
+        )
         options.progress(found, 0, 1)
     run = Run(terms, scored, options, limits, store).go()
     comparison = Comparison(
