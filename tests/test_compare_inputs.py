@@ -278,7 +278,7 @@ def test_parquet_with_what_is_no_table(tmp_path):
     words = pa.table({"a": ["u", None, *"v" * 38], "b": list(X[:, 0]), "y": list(Y)})
     parquet.write_table(words, tmp_path / "missing.parquet")
     problem = read_problem(tmp_path / "missing.parquet")
-    assert guessed(problem)["missing values"] == "1 cells" and problem.n_features == 1 + 3
+    assert guessed(problem)["missing values"] == "1 cell" and problem.n_features == 1 + 3
 
 
 def test_the_few_items_of_rare_classes_are_left_out_with_a_word():

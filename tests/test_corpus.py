@@ -730,7 +730,7 @@ def test_a_sheet_is_chosen_by_name_or_number(tmp_path):
     for sheet in ("my data", "2"):
         problem = read_problem(tmp_path / "t.xlsx", sheet=sheet)
         np.testing.assert_allclose(problem.X, X)
-    with pytest.raises(ValueError, match=r"choose one, such as --sheet about\.$"):
+    with pytest.raises(ValueError, match=r"choose one, such as --sheet 'my data'\.$"):
         read_problem(tmp_path / "t.xlsx")
     with pytest.raises(ValueError, match="has no sheet '3'; it has 'about', 'my data'"):
         read_problem(tmp_path / "t.xlsx", sheet="3")

@@ -372,7 +372,8 @@ def _from_frame(X, X_test, kind, guesses) -> tuple:
     gaps = int(X[list(described.roles)].isna().to_numpy().sum())
     if gaps:
         why = "medians for numbers, a 0/1 column for words, learned on training rows only"
-        guesses.append(Guess("missing values", f"{gaps} cells", why, "drop"))
+        cells = "1 cell" if gaps == 1 else f"{gaps} cells"
+        guesses.append(Guess("missing values", cells, why, "drop"))
     if X_test is not None:
         if not hasattr(X_test, "columns") and np.shape(X_test)[1:] == (len(names),):
             X_test = type(X)(X_test, columns=list(names))

@@ -46,9 +46,10 @@ def read_sheet(file: BinaryIO, path: Path, sheet: str | None = None) -> str:
     if not filled:
         raise ValueError(f"{what} has no cells.")
     if len(filled) > 1:
+        longest = max(filled, key=lambda title: len(rows[title]))
         raise ValueError(
             f"{what} has sheets {', '.join(map(repr, filled))}; choose one, such as --sheet "
-            f"{shlex.quote(filled[0])}."
+            f"{shlex.quote(longest)}."
         )
     return _as_text(rows[filled[0]])
 
