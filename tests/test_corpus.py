@@ -699,7 +699,7 @@ def test_series_of_unequal_length_are_stretched_on_request(tmp_path):
     (tmp_path / "t.ts").write_text(series_text(equal=False))
     problem = read_problem(tmp_path / "t.ts", kind="table")
     said = guesses_of(problem)["series"][0]
-    assert said == "series of 3 to 4 points, stretched to one length"
+    assert said == "3 to 4 points each, stretched to one length"
     np.testing.assert_allclose(problem.X[:, [0, -1]], X[:, [0, 2]])
     np.testing.assert_allclose(problem.X[1::2, 1], X[1::2, 0] / 3 + X[1::2, 1] * 2 / 3)
     np.testing.assert_array_equal(problem.y, Y)
