@@ -15,9 +15,11 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from mercerless.comparison import scoring
+from mercerless.comparison import portrait, scoring
 from mercerless.comparison.drawing import encode_png, spectrum_svg
 from mercerless.comparison.learners import LEARNERS
+from mercerless.comparison.page import whole_page
+from mercerless.comparison.problem import make_problem
 from mercerless.comparison.report import _axis, family_words, render
 from mercerless.comparison.result import compare
 from mercerless.comparison.words import format_score
@@ -274,6 +276,31 @@ def test_a_click_sorts_the_table(reports, tmp_path):
     names = re.findall("<small><code>([a-z]+)</code>", shown)
     expected = [row["learner"] for row in sorted(reports["table"].table, key=lambda r: r["score"])]
     assert names == expected and 'aria-sort="ascending"' in shown
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no chromium or chrome on the path")
+@pytest.mark.parametrize("text, shown", [("MN 12", 1), ("number", 12), ("(", 0), ("", 13)])
+def test_typing_filters_the_columns(tmp_path, text, shown):
+    """The page's own script runs; the typing comes from a script that only this test adds."""
+    rng = np.random.default_rng(0)
+    problem = make_problem(rng.normal(size=(60, 12)), np.arange(60) % 2)
+    section = portrait._columns(problem)
+    assert "<input" not in section  # without scripts there is no box that does nothing
+    page = tmp_path / "filtered.html"
+    whole = whole_page("columns", [section], "0", "today", has_script=True)
+    typed = (
+        f"<script>{{ const box = document.querySelector('input[type=search]'); box.value = '{text}';"
+        " box.dispatchEvent(new Event('input')); }</script>"
+    )
+    whole = re.sub("('sha256-[^']+')", "'unsafe-inline'", whole)
+    page.write_text(whole.replace("</body>", typed + "</body>"))
+    document, console, _ = browse(page.as_uri(), tmp_path)
+    assert console == []
+    rows = re.findall(r"<tr([^>]*)><th scope=\"row\">", document)
+    assert len(rows) == 13
+    assert sum("hidden" not in row for row in rows) == shown
+    assert ("<details open" in document) == (text in ("MN 12", "number"))
 
 
 def test_in_a_notebook(reports):

@@ -5,6 +5,8 @@ import io
 import re
 from base64 import b64decode
 from dataclasses import replace
+from html import escape
+from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,6 +25,7 @@ from mercerless import compare
 from mercerless.comparison import items, portrait, predictions, report
 from mercerless.comparison.page import Html, fill
 from mercerless.comparison.problem import make_problem
+from mercerless.comparison.reading import read_problem
 from mercerless.comparison.report import anchored_curves, render, time_to_decide
 from mercerless.core.folds import OutOfFold
 
@@ -72,6 +75,79 @@ def test_the_portrait_names_types_gaps_and_distributions(page):
     assert "20 %" in rows["gaps"] and "<svg class=small" in rows["gaps"]
     assert "category" in rows["words"] and re.search(r"(ash|elm) \(\d+ %\)", rows["words"])
     assert "to predict" in rows["target"] and "none: all items differ" in data
+
+
+HOSTILE = "<script>alert('\"&')</script>"
+
+
+def first_rows(problem):
+    """The names in the head of the first rows, and the cells of each row, as HTML."""
+    text = portrait._first_rows(problem)
+    names = re.findall("<th scope=col>(.*?)</th>", text)
+    rows = [re.findall("<td.*?</td>", row) for row in re.findall("<tr>(<td.*?)</tr>", text)]
+    return names, rows
+
+
+def test_the_first_rows_are_those_of_the_data():
+    pd = pytest.importorskip("pandas")
+    days = pd.date_range("2021-01-05", periods=60, freq="D").astype(str)
+    X = pd.DataFrame({"day": days, "big": 1_234_567.0 + np.arange(60), "part": np.arange(60) / 7})
+    X["town"] = pd.Series(["ash", "elm"] * 30)
+    X.loc[1, "part"] = np.nan
+    X.loc[2, "town"] = None
+    names, rows = first_rows(make_problem(X, pd.Series(np.arange(60) % 2, name="ill")))
+    assert names == ["ill", "day", "big", "part", "town"] and len(rows) == 5
+    plain = [[cell.removeprefix("<td>").removesuffix("</td>") for cell in row] for row in rows]
+    assert plain[0] == ["0", "2021-01-05", "1234567", "0", "ash"]
+    assert plain[1] == ["1", "2021-01-06", "1234568", "", "elm"]
+    assert plain[2] == ["0", "2021-01-07", "1234569", "0.285714", ""]
+    wide = make_problem(np.random.default_rng(0).normal(size=(40, 70)), np.arange(40) % 2)
+    names, rows = first_rows(wide)
+    assert names[:2] == ["target", "column 1"] and {len(row) for row in rows} == {61}
+    assert "the first 60 of 70 columns" in portrait._first_rows(wide)
+
+
+def test_long_and_hostile_cells_are_cut_and_escaped():
+    pd = pytest.importorskip("pandas")
+    long = HOSTILE * 3
+    X = pd.DataFrame({HOSTILE: [long, "elm"] * 30, "x": np.arange(60.0) % 7})
+    y = pd.Series([HOSTILE, "well"] * 30, name=HOSTILE)
+    problem = make_problem(X, y)
+    names, rows = first_rows(problem)
+    assert names == [escape(HOSTILE), escape(HOSTILE), "x"]
+    assert rows[0][1] == f'<td title="{escape(long)}">{escape(long[:23])}…</td>'
+    assert rows[1][1] == "<td>elm</td>"
+    everything = portrait._first_rows(problem) + portrait._columns(problem)
+    assert "<script" not in everything and "alert('" not in everything
+    enormous = portrait._cell("a" * 1_000_000)
+    assert len(enormous) < 2 * portrait.LIMITS.whole_cell
+
+
+@pytest.mark.parametrize("name", ["income", " ", None, 3, HOSTILE])
+def test_the_target_has_its_own_name(name):
+    pd = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    is_named = name in ("income", HOSTILE)
+    expected = name if is_named else "target"
+    for y in (pd.Series(X[:, 0], name=name), pd.DataFrame({name: X[:, 0]})):
+        problem = make_problem(X, y)
+        assert problem.target == expected
+        assert f"<tr class=best><th scope=row>{escape(expected)}</th>" in portrait._columns(problem)
+        told = dict(portrait._facts(problem))["target"]
+        assert told.startswith(f"{name}, from" if is_named else "from")
+    assert make_problem(X, X[:, 0]).target == "target"
+
+
+@pytest.mark.parametrize(
+    "labels, target", [(None, "species"), ("town", "town"), ("kinds.txt", "target")]
+)
+def test_the_target_of_a_file_is_its_column(labels, target, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kinds = ["ash", "elm"] * 20
+    lines = [f"{i % 7},{i * i % 11},{'ab'[i % 3 % 2]},{kind}" for i, kind in enumerate(kinds)]
+    (tmp_path / "trees.csv").write_text("\n".join(["wide,high,town,species", *lines]))
+    (tmp_path / "kinds.txt").write_text("\n".join(kinds))
+    assert read_problem("trees.csv", labels=labels).target == target
 
 
 def test_dates_and_long_numbers_are_readable():
@@ -346,6 +422,79 @@ def test_columns_that_follow_from_each_other_are_named():
     assert told.startswith("a, minus a nearly follow from each other") and "place, code" in told
     numbers = make_problem(x, np.arange(300) % 2)
     assert "alike" not in dict(portrait._facts(numbers))
+
+
+def related_columns(n=400):
+    """Six columns of noise and of one another, and classes that follow from the first."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(n, 3)), columns=["a", "b", "noise"])
+    frame["near a"] = frame["a"] + 0.2 * rng.normal(size=n)
+    frame["sign of b"] = np.where(frame["b"] > 0.0, "plus", "minus")
+    frame["flips"] = rng.choice(["heads", "tails"], n)
+    y = pd.Series(np.where(frame["a"] > 0.0, "up", "down"), name="way")
+    return frame, y
+
+
+def test_the_strongest_pairs_are_listed():
+    frame, y = related_columns()
+    problem = make_problem(frame, y)
+    found = portrait.strongest_pairs(problem)
+    assert [(pair.one, pair.other) for pair in found] == [("b", "sign of b"), ("a", "near a")]
+    assert found[0].value > found[1].value > 0.3
+    rows = re.findall(
+        r'<tr><td>(.*?)</td><td>(.*?)</td><td data-value="(.*?)">(.*?)</td></tr>',
+        portrait._columns(problem),
+    )
+    assert [row[:2] for row in rows] == [("b", "sign of b"), ("a", "near a")]
+    assert [float(row[2]) for row in rows] == pytest.approx([p.value for p in found], abs=1e-6)
+    assert "It is no cause" in portrait._columns(problem)
+    order = np.random.default_rng(1).permutation(len(frame))
+    shuffled = make_problem(frame.iloc[order], y.iloc[order])
+    assert [p.value for p in portrait.strongest_pairs(shuffled)] == pytest.approx(
+        [p.value for p in found]
+    )
+
+
+def test_at_most_eight_pairs_and_none_by_chance():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 1))
+    copies = make_problem(x + 0.01 * rng.normal(size=(200, 6)), np.arange(200) % 2)
+    assert len(portrait.strongest_pairs(copies)) == 8
+    listed = 0
+    for seed in range(10):  # few rows and many pairs, a third of the columns of two values
+        noise = np.random.default_rng(seed).normal(size=(60, 15))
+        noise[:, ::3] = np.sign(noise[:, ::3])
+        problem = make_problem(noise, np.arange(60) % 2)
+        values = portrait._column_codes(problem)
+        pairs = combinations(values.values(), 2)
+        listed += max(portrait.cramers_v(a, b) for a, b in pairs) > 0.3
+        assert portrait.strongest_pairs(problem) == []
+        assert "Columns that go together" not in portrait._columns(problem)
+    assert listed == 10  # each would have listed some
+
+
+def test_every_column_has_its_association_with_the_target():
+    frame, y = related_columns()
+    frame.loc[:9, "a"] = np.nan
+    problem = make_problem(frame, y)
+    data = portrait._columns(problem)
+    rows = dict(re.findall(r"<tr[^>]*><th scope=row>([^<]*)</th>(.*?)</tr>", data))
+    cells = {name: re.findall("<td[^>]*>(.*?)</td>", row)[3] for name, row in rows.items()}
+    assert cells["way"] == "" and cells["noise"] == cells["flips"] == cells["b"] == "chance"
+    exact = portrait.target_associations(problem)
+    assert cells["a"] == f"{exact['a'].value:.2f}" and exact["a"].value > 0.9
+    assert 0.3 < float(cells["near a"]) < float(cells["a"])
+    by_size = make_problem(frame, frame["near a"] + 0.0)
+    assert portrait.target_associations(by_size)["near a"].value > 0.95
+
+
+def test_a_file_that_is_sorted_by_class_has_associations():
+    x = np.random.default_rng(0).normal(size=(5000, 2))
+    y = np.repeat([0, 1], 2500)
+    x[:, 0] += 3 * y
+    found = portrait.target_associations(make_problem(x, y))
+    assert found["column 1"].value > 0.8 and found["column 2"].value < 0.1
 
 
 def test_cramers_v_by_hand():

@@ -323,6 +323,30 @@ BUGS = [
         f"{DATA} -k sorted_classes",
     ),
     Bug(
+        "page-cells-are-html",
+        'return fill("data.cut-cell", text=beginning, whole=text[: LIMITS.whole_cell])',
+        'return fill("data.cut-cell", text=Html(beginning), whole=text[: LIMITS.whole_cell])',
+        f"{DATA} -k hostile_cells",
+    ),
+    Bug(
+        "page-pairs-by-chance",
+        "if pair.by_chance * len(pairs) < LIMITS.by_chance",
+        "if pair.by_chance < LIMITS.by_chance",
+        f"{DATA} -k none_by_chance",
+    ),
+    Bug(
+        "page-associations-of-the-first-rows",
+        "return np.linspace(0, n_rows - 1, min(n_rows, LIMITS.repeats)).round().astype(int)",
+        "return np.arange(min(n_rows, LIMITS.repeats))",
+        f"{DATA} -k sorted_by_class",
+    ),
+    Bug(
+        "page-target-without-its-name",
+        "self.target = label.strip() or None",
+        "pass",
+        f"{DATA} -k target_of_a_file",
+    ),
+    Bug(
         "page-file-of-other-items",
         "items = comparison.rows_of_splits[repeat, fold].tolist()",
         "items = list(range(len(record.predicted)))",

@@ -63,11 +63,11 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> Html:
 def whole_page(
     title: str, sections: Iterable[Html], version: str, finished: str, has_script: bool = False
 ) -> Html:
-    """The page with its style inside; a browser runs no script but the one that sorts tables, known by its digest."""
+    """The page with its style inside; a browser runs no script but its own, which sorts and filters, by its digest."""
     script = Html()
     allowed = Html()
     if has_script:
-        text = _read("sort.js")
+        text = _read("sort.js") + _read("filter.js")
         digest = b64encode(sha256(text.encode()).digest()).decode()
         script = fill("page.script", text=Html(text))
         allowed = fill("page.allowed", digest=digest)

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import chi2_contingency
 
 from mercerless.comparison.drawing import (
     histogram_svg,
@@ -18,7 +20,7 @@ from mercerless.comparison.items import distances_of
 from mercerless.comparison.learners import MatrixSpectrum
 from mercerless.comparison.negative import negative_sentences
 from mercerless.comparison.page import Html, facts, fill, fill_each, join, paragraphs
-from mercerless.comparison.problem import Problem, listed
+from mercerless.comparison.problem import Problem, listed, take
 from mercerless.comparison.words import metric_words
 from mercerless.core.folds import find_copies
 from mercerless.inspection.maps import likeness_order
@@ -51,6 +53,13 @@ class DataLimits:
     alike_columns: int = 60  # that are compared for it
     alike_levels: int = 12  # of a column for it; more numbers are cut into as many parts
     fewest_values: int = 20  # of some column: in tables of a few levels many rows are alike
+    together: float = 0.3  # of Cramér's V: pairs of columns that are listed
+    most_pairs: int = 8  # of them
+    by_chance: float = 0.05  # of tables without associations list one, or mark one with the target
+    first_rows: int = 5
+    first_columns: int = 60  # of the first rows
+    cell: int = 24  # characters of a cell that are shown
+    whole_cell: int = 2000  # that a pointer on it shows
 
 
 LIMITS = DataLimits()
@@ -61,9 +70,11 @@ def data_section(comparison: "Comparison") -> Html:
     problem = comparison.problem
     matrix = Html()
     columns = Html()
+    first_rows = Html()
     if comparison.terms.spectrum is not None:
         matrix = _matrix(comparison, comparison.terms.spectrum)
     if not problem.is_matrix:
+        first_rows = _first_rows(problem)
         columns = _columns(problem)
     guesses = Html()
     if problem.guesses:
@@ -73,6 +84,7 @@ def data_section(comparison: "Comparison") -> Html:
         "data.section",
         facts=facts(_facts(problem)),
         warnings=fill_each("data.warning", ({"text": text} for text in near_repeats(problem))),
+        first_rows=first_rows,
         columns=columns,
         matrix=matrix,
         guesses=guesses,
@@ -83,14 +95,18 @@ def _facts(problem: Problem) -> Iterator[tuple[str, Any]]:
     yield "kind", problem.kind
     yield "items", f"{len(problem.y):,}"
     yield "task", problem.task
+    is_named = problem.target != "target"
     if problem.is_classification:
+        if is_named:
+            yield "target", problem.target
         labels, counts = np.unique(problem.y, return_counts=True)
         named = [f"{label} ({count:,})" for label, count in zip(labels[:12], counts[:12])]
         yield "classes", ", ".join(named) + (" and more" if len(labels) > 12 else "")
     else:
         low, middle, high = np.percentile(problem.y, [0, 50, 100])
         ends = f"from {plain_number(low)} to {plain_number(high)}"
-        yield "target", f"{ends}, median {plain_number(middle)}"
+        name = f"{problem.target}, " if is_named else ""
+        yield "target", f"{name}{ends}, median {plain_number(middle)}"
     if problem.is_matrix:
         amount = problem.asymmetry
         yield "symmetric", f"no, by up to {amount:.2g} of the largest entry" if amount else "yes"
@@ -126,18 +142,46 @@ def _copies(problem: Problem) -> str:
     return f"{repeated:,} {equal}; copies are kept together in the splits"
 
 
-# ----------------------------------------------------------------------------------------------- alike columns
+# ------------------------------------------------------------------------------------------------ associations
+
+
+class Association(NamedTuple):
+    """Two columns, their Cramér's V, and the probability that chance gives as much."""
+
+    one: str
+    other: str
+    value: float
+    by_chance: float
+
+
+def strongest_pairs(problem: Problem) -> list[Association]:
+    """The pairs of columns that are associated most, beyond chance."""
+    pairs = list(combinations(_column_codes(problem).items(), 2))
+    found = []
+    for (one, a), (other, b) in pairs:
+        value = cramers_v(a, b)
+        if value > LIMITS.together:
+            found.append(Association(one, other, value, _chance(a, b)))
+    beyond_chance = [pair for pair in found if pair.by_chance * len(pairs) < LIMITS.by_chance]
+    beyond_chance.sort(key=lambda pair: -pair.value)
+    return beyond_chance[: LIMITS.most_pairs]
+
+
+def target_associations(problem: Problem) -> dict[str, Association]:
+    """The association of every column that can be compared with the target."""
+    role = "category" if problem.is_classification else "number"
+    target = _codes(problem.y[_compared_rows(problem)], role)
+    if target is None:
+        return {}
+    return {
+        name: Association(name, problem.target, cramers_v(code, target), _chance(code, target))
+        for name, code in _column_codes(problem).items()
+    }
 
 
 def alike_columns(problem: Problem) -> list[list[str]]:
     """Groups of columns that nearly follow from each other, by Cramér's V of their parts or levels."""
-    codes: dict[str, NDArray] = {}
-    for place, name in enumerate(column_names(problem)[: LIMITS.alike_columns]):
-        values = problem.X[name] if hasattr(problem.X, "iloc") else problem.X[:, place]
-        role = (problem.roles or {}).get(name, "number").split()[0]
-        code = _codes(values[: LIMITS.repeats], role)
-        if code is not None:
-            codes[name] = code
+    codes = _column_codes(problem)
     groups: list[list[str]] = []
     for name, code in codes.items():
         is_like = [
@@ -150,26 +194,49 @@ def alike_columns(problem: Problem) -> list[list[str]]:
     return [group for group in groups if len(group) > 1]
 
 
+def _compared_rows(problem: Problem) -> NDArray:
+    """Rows from the whole file, for a sorted one begins with a single class."""
+    n_rows = len(problem.y)
+    return np.linspace(0, n_rows - 1, min(n_rows, LIMITS.repeats)).round().astype(int)
+
+
+def _column_codes(problem: Problem) -> dict[str, NDArray]:
+    """The columns that can be compared, as numbers of their parts or levels."""
+    rows = take(problem.X, _compared_rows(problem))
+    codes: dict[str, NDArray] = {}
+    for place, name in enumerate(column_names(problem)[: LIMITS.alike_columns]):
+        values = rows[name] if hasattr(rows, "iloc") else rows[:, place]
+        code = _codes(values, _role_of(problem, name))
+        if code is not None:
+            codes[name] = code
+    return codes
+
+
+def _role_of(problem: Problem, name: str) -> str:
+    """Whether a column has numbers, dates or categories."""
+    return (problem.roles or {}).get(name, "number").split()[0]
+
+
 def _codes(values: Any, role: str) -> NDArray | None:
     """Numbers of the parts or levels of a column; None for one that is constant or has too many levels."""
     if role == "number":
         numbers = np.asarray(values, dtype=float)
+        if np.isnan(numbers).all():
+            return None
         edges = np.unique(np.nanquantile(numbers, np.linspace(0, 1, LIMITS.alike_levels + 1)[1:-1]))
         code = np.where(np.isnan(numbers), -1, np.searchsorted(edges, numbers, side="left"))
     else:
         code = np.unique(np.asarray(values).astype(str), return_inverse=True)[1]
-    n_levels = len(np.unique(code))
-    is_fine = 1 < n_levels <= max(LIMITS.alike_levels, len(code) // 20)
+    n_codes = len(np.unique(code))
+    n_levels = len(np.unique(code[code >= 0]))  # gaps are a code, but no part
+    is_fine = n_codes > 1 and n_levels <= max(LIMITS.alike_levels, len(code) // 20)
     return code if is_fine else None
 
 
 def cramers_v(a: NDArray, b: NDArray) -> float:
     """Association of two columns of codes, 0 to 1, corrected for chance (Bergsma 2013)."""
     n = len(a)
-    a_levels, a_code = np.unique(a, return_inverse=True)
-    b_levels, b_code = np.unique(b, return_inverse=True)
-    counts = np.zeros((len(a_levels), len(b_levels)))
-    np.add.at(counts, (a_code, b_code), 1.0)
+    counts = _count_table(a, b)
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
     phi_square = ((counts - expected) ** 2 / expected).sum() / n
     r, k = counts.shape
@@ -177,6 +244,91 @@ def cramers_v(a: NDArray, b: NDArray) -> float:
     rows = r - (r - 1) ** 2 / (n - 1)
     columns = k - (k - 1) ** 2 / (n - 1)
     return float(np.sqrt(corrected / max(min(rows, columns) - 1.0, 1e-12)))
+
+
+def _count_table(a: NDArray, b: NDArray) -> NDArray:
+    """How often each pair of codes occurs."""
+    a_levels, a_code = np.unique(a, return_inverse=True)
+    b_levels, b_code = np.unique(b, return_inverse=True)
+    counts = np.zeros((len(a_levels), len(b_levels)))
+    np.add.at(counts, (a_code, b_code), 1.0)
+    return counts
+
+
+def _chance(a: NDArray, b: NDArray) -> float:
+    """The probability that two independent columns seem as associated as these (chi-square)."""
+    return float(chi2_contingency(_count_table(a, b), correction=False).pvalue)
+
+
+def _association_table(problem: Problem) -> Html:
+    """The pairs that are associated most, and how it is measured."""
+    pairs = strongest_pairs(problem)
+    rows = [
+        {
+            "one": pair.one,
+            "other": pair.other,
+            "value": f"{pair.value:.2f}",
+            "exact": f"{pair.value:.6f}",
+        }
+        for pair in pairs
+    ]
+    table = Html()
+    if rows:
+        table = fill("data.associations", rows=fill_each("data.association", rows))
+    n_columns = len(column_names(problem))
+    compared = ""
+    if n_columns > LIMITS.alike_columns:
+        compared = f" Of the first {LIMITS.alike_columns} of {n_columns:,} columns."
+    how = (
+        "Association is Cramér's V corrected for chance, from 0 to 1 (one follows from the other), "
+        f"of levels or of numbers cut into {LIMITS.alike_levels} parts; “chance” is no more than "
+        f"chance gives. It is no cause.{compared}"
+    )
+    return join([table, fill("words.soft", text=how)])
+
+
+# ----------------------------------------------------------------------------------------------- the first rows
+
+
+def _first_rows(problem: Problem) -> Html:
+    """The first rows as they were read, the target first."""
+    names = column_names(problem)
+    shown = names[: LIMITS.first_columns]
+    rows = take(problem.X, np.arange(LIMITS.first_rows))
+    lines = []
+    for place in range(LIMITS.first_rows):
+        values = rows.iloc[place] if hasattr(rows, "iloc") else rows[place]
+        cells = [_cell(problem.y[place]), *map(_cell, list(values)[: len(shown)])]
+        lines.append(fill("data.first-row", cells=join(cells)))
+    more = Html()
+    if len(shown) < len(names):
+        text = f"The target and the first {len(shown)} of {len(names):,} columns."
+        more = fill("words.soft", text=text)
+    head = fill_each("data.first-head", ({"name": name} for name in [problem.target, *shown]))
+    return fill("data.first-rows", head=head, rows=join(lines), more=more)
+
+
+def _cell(value: Any) -> Html:
+    """A cell of the table; of a long text the beginning, and the whole of it for a pointer."""
+    text = _cell_text(value)
+    if len(text) <= LIMITS.cell:
+        return fill("data.cell", text=text)
+    beginning = text[: LIMITS.cell - 1] + "…"
+    return fill("data.cut-cell", text=beginning, whole=text[: LIMITS.whole_cell])
+
+
+def _cell_text(value: Any) -> str:
+    """A number with six digits, and all before the point; a day without its midnight; nothing for a gap."""
+    text = str(value)
+    is_number = isinstance(value, (float, np.floating))
+    is_gap = value is None or text in ("NaT", "<NA>") or (is_number and np.isnan(value))
+    if is_gap:
+        return ""
+    if is_number:
+        return f"{value:.15g}" if float(value).is_integer() else f"{value:.6g}"
+    if hasattr(value, "isoformat"):  # dates are read as those of UTC
+        return text.removesuffix("+00:00").removesuffix(" 00:00:00")
+    return text
 
 
 # ------------------------------------------------------------------------------------------------ near-repeats
@@ -263,11 +415,14 @@ def _columns(problem: Problem) -> Html:
     """A row per column of the table, the target first."""
     names = column_names(problem)
     described = names[: LIMITS.most_columns]
+    associations = target_associations(problem)
     rows = [_target_row(problem)]
     for place, name in enumerate(described):
         values = problem.X[name] if hasattr(problem.X, "iloc") else problem.X[:, place]
-        role = (problem.roles or {}).get(name, "number").split()[0]
-        rows.append(_column_row(name, role, values))
+        row = _column_row(name, _role_of(problem, name), values)
+        if name in associations:
+            row |= _target_cell(associations[name], len(associations))
+        rows.append(row)
     shown = rows[: LIMITS.columns + 1]
     folded = rows[LIMITS.columns + 1 :]
     rest = Html()
@@ -276,7 +431,8 @@ def _columns(problem: Problem) -> Html:
         if len(names) > len(described):
             words = f"The next {len(folded):,} of {len(names):,} columns"
         rest = fill("data.more-columns", words=words, columns=_column_table(folded))
-    return join([_column_table(shown), rest])
+    title = fill("data.columns-title")
+    return join([title, _column_table(shown), rest, _association_table(problem)], "\n")
 
 
 def _column_table(rows: list[dict[str, Any]]) -> Html:
@@ -294,8 +450,18 @@ def column_names(problem: Problem) -> list[str]:
 
 def _target_row(problem: Problem) -> dict[str, Any]:
     role = "category" if problem.is_classification else "number"
-    row = _column_row("target", role, problem.y)
+    row = _column_row(problem.target, role, problem.y)
     return {**row, "role": "to predict", "state": Html(" class=best")}
+
+
+def _target_cell(association: Association, n_columns: int) -> dict[str, str]:
+    """A column's association with the target, if it is more than the best of so many gives by chance."""
+    if association.by_chance * n_columns >= LIMITS.by_chance:
+        return {"with_target": "chance", "with_target_value": "0"}
+    return {
+        "with_target": f"{association.value:.2f}",
+        "with_target_value": f"{association.value:.6f}",
+    }
 
 
 def _column_row(name: str, role: str, values: Any) -> dict[str, Any]:
@@ -321,6 +487,8 @@ def _column_row(name: str, role: str, values: Any) -> dict[str, Any]:
         "gaps": gaps,
         "gaps_value": f"{share:.4f}",
         "distinct": distinct,
+        "with_target": "",
+        "with_target_value": "nan",
         "picture": picture,
         "values": words,
     }

@@ -61,7 +61,8 @@ class Problem:
     ``X`` is a table (numbers, or a DataFrame that `preprocessor` makes numbers), or the square matrix of similarities
     or distances of items, named `ids`. Rows of a given test set are in `X_test`, against the training items, and those
     of the other direction in `reverse_test` if it is known. If there are several matrices, ``X`` is the first, called
-    `array`, and `others` has the others by name. `missing` are the words that the user said mean a gap.
+    `array`, and `others` has the others by name. `missing` are the words that the user said mean a gap, `target` is the
+    name of the column that ``y`` was, if it has one.
     """
 
     kind: str
@@ -80,6 +81,7 @@ class Problem:
     preprocessor: ColumnTransformer | None = None
     guesses: tuple[Guess, ...] = ()
     missing: tuple[str, ...] = ()
+    target: str = "target"
     array: str = ""
     others: dict[str, Matrix] = field(default_factory=dict)
     loading: str = field(default="X, y = ...  # your data", compare=False)
@@ -174,14 +176,17 @@ def make_problem(
     similarity: str | Callable | None = None,
     ids: Sequence[str] | None = None,
     name: str = "data",
+    target: str | None = None,
     guesses: Iterable[Guess] = (),
 ) -> Problem:
     """Check arrays, a DataFrame or items and make them a problem; arguments are those of `compare`.
 
-    Items without a label are left out. ``test`` marks the items of X that are the given test set, ``guesses`` is what
-    was inferred before.
+    Items without a label are left out. ``test`` marks the items of X that are the given test set, ``target`` names y
+    (None: its own name, if it has one), ``guesses`` is what was inferred before.
     """
     guesses = list(guesses)
+    if target is None:
+        target = _name_of(y)
     array = ""
     others: dict[str, Matrix] = {}
     if isinstance(X, Mapping):
@@ -213,7 +218,9 @@ def make_problem(
         groups = _check_groups(groups, len(X))
     _check_sizes(X, kind, array, others)
     labels = _as_labels(y, len(X))
-    problem = Problem(kind, "", X, labels, name, groups, array=array, others=others, **more)
+    problem = Problem(
+        kind, "", X, labels, name, groups, target=target, array=array, others=others, **more
+    )
     labeled = _labeled_items(problem.y, guesses)
     if len(labeled) < len(X):
         problem = select(problem, labeled)
@@ -574,6 +581,16 @@ def _as_labels(y: Any, n_items: int) -> NDArray:
             "order."
         )
     return y
+
+
+def _name_of(y: Any) -> str:
+    """The name of a Series, or of the one column of a DataFrame; "target" if there is none."""
+    name = getattr(y, "name", None)
+    columns: Any = getattr(y, "columns", ())
+    if len(columns) == 1:
+        name = columns[0]
+    is_named = isinstance(name, str) and bool(name.strip())
+    return str(name) if is_named else "target"
 
 
 def _labeled_items(y: NDArray, guesses: list[Guess], items: str = "items") -> NDArray:

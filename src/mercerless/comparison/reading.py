@@ -146,6 +146,7 @@ class _Source:
     sheet: str | None
     missing: tuple[str, ...]
     guesses: list[Guess] = field(default_factory=list)
+    target: str | None = None  # the column of labels, once it is known
 
     @property
     def what(self) -> str:
@@ -158,7 +159,14 @@ class _Source:
         name = "standard input" if str(self.path) == "-" else self.path.name
         more = {"kind": self.kind, "similarity": self.similarity, **more}
         return make_problem(
-            X, y, task=self.task, groups=groups, name=name, guesses=self.guesses, **more
+            X,
+            y,
+            task=self.task,
+            groups=groups,
+            name=name,
+            target=self.target,
+            guesses=self.guesses,
+            **more,
         )
 
     def read(self) -> Problem:
@@ -350,6 +358,7 @@ class _Source:
         self._note_format(table)
         label = self._label_column(table)
         if label is not None:
+            self.target = label.strip() or None
             matrices.check_even(table)
         y = None if label is None else self._parse_column(table, label)
         self._choose_warping(table)
