@@ -448,7 +448,7 @@ def test_the_strongest_pairs_are_listed():
     )
     assert [row[:2] for row in rows] == [("b", "sign of b"), ("a", "near a")]
     assert [float(row[2]) for row in rows] == pytest.approx([p.value for p in found], abs=1e-6)
-    assert "It is no cause" in portrait._columns(problem)
+    assert "It does not show a cause" in portrait._columns(problem)
     order = np.random.default_rng(1).permutation(len(frame))
     shuffled = make_problem(frame.iloc[order], y.iloc[order])
     assert [p.value for p in portrait.strongest_pairs(shuffled)] == pytest.approx(

@@ -282,7 +282,7 @@ def _association_table(problem: Problem) -> Html:
     how = (
         "Association is Cramér's V corrected for chance, from 0 to 1 (one follows from the other), "
         f"of levels or of numbers cut into {LIMITS.alike_levels} parts; “chance” is no more than "
-        f"chance gives. It is no cause.{compared}"
+        f"chance gives. It does not show a cause.{compared}"
     )
     return join([table, fill("words.soft", text=how)])
 
