@@ -77,6 +77,7 @@ def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
     blocks = re.findall(
         r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text(encoding="utf-8"), re.S
     )
+    assert blocks, "the page has no code left to run"
     names = {}
     exec(READERS_DATA[page], names)
     for block in blocks:
