@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import time
 from base64 import b64decode
 from dataclasses import replace
 from html import escape
@@ -23,6 +24,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from mercerless import compare
 from mercerless.comparison import items, portrait, predictions, report
+from mercerless.comparison.items import predicted_items
 from mercerless.comparison.page import Html, fill
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.reading import read_problem
@@ -302,6 +304,51 @@ def test_fits_for_the_page_are_left_out_if_they_take_too_long(table):
     assert "is left out" in words and refits.fitted == {}
 
 
+class SlowScores:
+    """A classifier whose every score takes a while, however few rows there are, and that counts its calls."""
+
+    _estimator_type = "classifier"
+
+    def __init__(self, inner):
+        self.inner = inner
+        self.classes_ = inner.classes_
+        self.calls = 0
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def fit(self, X, y):
+        raise AssertionError("the page fits nothing again here")
+
+    def predict(self, X):
+        self.calls += 1
+        time.sleep(0.05)
+        return self.inner.predict(X)
+
+
+def test_columns_are_shuffled_as_often_as_scores_of_few_rows_allow(table):
+    split = predictions.first_splits(table)[0]
+    generous = predictions.Refits(table, seconds=600.0)
+    fitted = generous.fit(table.recommended, split)
+    slow = fitted._replace(estimator=SlowScores(fitted.estimator))
+    refits = predictions.Refits(table, seconds=1.0)
+    refits.fitted[table.recommended, split] = slow
+    names = ["signal", "<noise>", "gaps", "words"]
+    assert "signal" in predictions.importance_section(table, refits, names)
+    # by the time for the rows alone there would be five shuffles: twenty scores and one without a shuffle
+    assert slow.estimator.calls <= 2 + 4 * 4
+
+
+def test_scales_are_learned_for_the_map_only_if_there_is_time(table, monkeypatch):
+    held = predicted_items(table, table.recommended)
+    calls = []
+    monkeypatch.setattr(items, "learned_distances", lambda *args: calls.append(args))
+    items.map_section(table, held, [], seconds=0.0)
+    assert calls == []
+    items.map_section(table, held, [])
+    assert len(calls) == 1
+
+
 def test_the_file_holds_every_prediction(page, table):
     address = re.search('href="data:text/csv;base64,([^"]+)"', page)[1]
     rows = list(csv.DictReader(io.StringIO(b64decode(address).decode())))
@@ -505,3 +552,5 @@ def test_cramers_v_by_hand():
     phi_square = chi2_contingency(counts, correction=False).statistic / 80
     corrected = (phi_square - 1 / 79) / (2 - 1 / 79 - 1)
     assert portrait.cramers_v(rows, columns) == pytest.approx(np.sqrt(corrected))
+    with_gaps = np.where(rows == 0, -1, 7)  # codes need not follow each other
+    assert portrait.cramers_v(with_gaps, 3 * columns) == pytest.approx(np.sqrt(corrected))

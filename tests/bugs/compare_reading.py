@@ -323,6 +323,24 @@ BUGS = [
         f"{DATA} -k sorted_classes",
     ),
     Bug(
+        "page-scores-cost-nothing",
+        "per_shuffle = _seconds_of_score(comparison, refit) * len(names)",
+        "per_shuffle = 0.0",
+        f"{DATA} -k as_often_as",
+    ),
+    Bug(
+        "page-scales-without-time",
+        'if problem.kind == "table" and has_time:',
+        'if problem.kind == "table":',
+        f"{DATA} -k only_if_there_is_time",
+    ),
+    Bug(
+        "page-counts-of-missing-codes",
+        "return counts[:, counts.any(axis=0)]",
+        "return counts",
+        f"{DATA} -k cramers_v",
+    ),
+    Bug(
         "page-cells-are-html",
         'return fill("data.cut-cell", text=beginning, whole=text[: LIMITS.whole_cell])',
         'return fill("data.cut-cell", text=Html(beginning), whole=text[: LIMITS.whole_cell])',

@@ -343,8 +343,11 @@ def map_section(
     distances = distances_of(problem.X, problem.kind, rows, problem.preprocessor)
     drawn = draw_map(distances, by_neighborhoods=has_time)
     is_learned = False
-    if problem.kind == "table" and (D := learned_distances(problem, rows)) is not None:
-        by_scales = draw_map(D, by_neighborhoods=has_time)
+    D = None
+    if problem.kind == "table" and has_time:
+        D = learned_distances(problem, rows)
+    if D is not None:
+        by_scales = draw_map(D, by_neighborhoods=True)
         is_learned = by_scales.kept > drawn.kept - LIMITS.less_kept
         drawn = by_scales if is_learned else drawn
     guess = None

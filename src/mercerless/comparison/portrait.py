@@ -247,12 +247,14 @@ def cramers_v(a: NDArray, b: NDArray) -> float:
 
 
 def _count_table(a: NDArray, b: NDArray) -> NDArray:
-    """How often each pair of codes occurs."""
-    a_levels, a_code = np.unique(a, return_inverse=True)
-    b_levels, b_code = np.unique(b, return_inverse=True)
-    counts = np.zeros((len(a_levels), len(b_levels)))
-    np.add.at(counts, (a_code, b_code), 1.0)
-    return counts
+    """How often each pair of codes occurs; codes that do not occur have no row or column."""
+    a_code = a - a.min()
+    b_code = b - b.min()
+    shape = (a_code.max() + 1, b_code.max() + 1)
+    flat = np.bincount(a_code * shape[1] + b_code, minlength=shape[0] * shape[1])
+    counts = flat.reshape(shape).astype(float)
+    counts = counts[counts.any(axis=1)]
+    return counts[:, counts.any(axis=0)]
 
 
 def _chance(a: NDArray, b: NDArray) -> float:
@@ -349,8 +351,11 @@ def near_repeats(problem: Problem) -> list[str]:
     if problem.groups is not None:
         groups = problem.groups[rows]
         across = np.where(groups[:, None] == groups, np.inf, D)
-    by_chance = _share_beside_shuffled(D, across, problem.y[rows], problem.is_classification)
     beside = _share_beside(D, across)
+    # by how much chance explains it is only of interest if there is something to explain
+    by_chance = 0.0
+    if beside >= LIMITS.share:
+        by_chance = _share_beside_shuffled(D, across, problem.y[rows], problem.is_classification)
     remedy = "name what they come from with --groups"
     if problem.groups is not None:
         remedy = "choose groups with --groups that hold them together"

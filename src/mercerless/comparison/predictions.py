@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import (
     average_precision_score,
+    get_scorer,
     max_error,
     median_absolute_error,
     precision_recall_curve,
@@ -415,6 +416,21 @@ def _cost_row(ranking: Ranking, cost: float, words: str) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ importance
 
 
+def _seconds_of_score(comparison: "Comparison", refit: Refit) -> float:
+    """Seconds that the score of a few rows takes."""
+    n_rows = min(2, len(refit.rows))
+    few = take(refit.X_test, np.arange(n_rows))
+    scorer = get_scorer(comparison.metric)
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            scorer(refit.estimator, few, comparison.problem.y[refit.rows[:n_rows]])
+        except ValueError:  # a score such as AUC needs both classes; the predictions were made
+            pass
+    return time.perf_counter() - start
+
+
 def importance_section(comparison: "Comparison", refits: Refits, names: Sequence[str]) -> Html:
     """How much worse the recommended learner gets on held-out rows when the values of a column are shuffled."""
     problem = comparison.problem
@@ -425,18 +441,22 @@ def importance_section(comparison: "Comparison", refits: Refits, names: Sequence
     split = first_splits(comparison)[0]
     refit = refits.fit(name, split)
     per_row = max(float(row["predict_time"]), 1e-7) * len(names)
+    per_shuffle = 0.0
     n_rows = 0
     if refit is not None:
-        affordable = int(refits.seconds / per_row)
+        # what a score takes however few rows there are
+        per_shuffle = _seconds_of_score(comparison, refit) * len(names)
+        affordable = int(max(0.0, refits.seconds - per_shuffle) / per_row)
         n_rows = min(len(refit.rows), LIMITS.test_rows, affordable)
     if refit is None or n_rows < min(LIMITS.fewest_test_rows, len(refit.rows)):
-        cost = duration(refits.cost(name) + per_row * LIMITS.fewest_test_rows)
+        cost = duration(refits.cost(name) + per_shuffle + per_row * LIMITS.fewest_test_rows)
         text = (
             f"Which columns matter is left out: to fit {row['title']} again and to shuffle every "
             f"column takes about {cost}, more than is left of the budget."
         )
         return fill("predictions.not-drawn", text=text)
-    shuffles = max(1, min(LIMITS.shuffles, int(refits.seconds / (per_row * n_rows))))
+    affordable_shuffles = int(refits.seconds / (per_shuffle + per_row * n_rows))
+    shuffles = max(1, min(LIMITS.shuffles, affordable_shuffles))
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
