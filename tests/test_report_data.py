@@ -322,7 +322,7 @@ class SlowScores:
 
     def predict(self, X):
         self.calls += 1
-        time.sleep(0.05)
+        time.sleep(0.2)
         return self.inner.predict(X)
 
 
@@ -335,8 +335,8 @@ def test_columns_are_shuffled_as_often_as_scores_of_few_rows_allow(table):
     refits.fitted[table.recommended, split] = slow
     names = ["signal", "<noise>", "gaps", "words"]
     assert "signal" in predictions.importance_section(table, refits, names)
-    # by the time for the rows alone there would be five shuffles: twenty scores and one without a shuffle
-    assert slow.estimator.calls <= 2 + 4 * 4
+    # one of each column; by the time for the rows alone there would be up to five
+    assert slow.estimator.calls == 2 + 4
 
 
 def test_scales_are_learned_for_the_map_only_if_there_is_time(table, monkeypatch):
