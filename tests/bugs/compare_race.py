@@ -136,9 +136,15 @@ BUGS = [
         SEVERAL + "take_the_matrix",
     ),
     Bug(
+        "run-vote-of-equals",
+        "compared.difference[0, 1] >= compared.standard_error[0, 1]",
+        "compared.difference[0, 1] > compared.standard_error[0, 1]",
+        VOTING + "without_a_mistake",
+    ),
+    Bug(
         "run-vote-until-beyond-doubt",
-        "return bool(compared.difference[0, 1] > compared.standard_error[0, 1])",
-        "return bool(compared.difference[0, 1] > 2.0 * compared.standard_error[0, 1])",
+        "return bool(compared.difference[0, 1] >= compared.standard_error[0, 1])",
+        "return bool(compared.difference[0, 1] >= 2.0 * compared.standard_error[0, 1])",
         VOTING + "far_ahead",
     ),
     Bug(

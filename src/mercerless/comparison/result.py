@@ -508,14 +508,15 @@ class Comparison:
         return ranked[top] if wins or self._is_choice_better_than_vote() else VOTE
 
     def _is_choice_better_than_vote(self) -> bool:
-        """Whether choosing a single learner does better than the vote, by more than a standard error.
+        """Whether choosing a single learner does better than the vote by a standard error, or always does the same.
 
         Learners and members are both chosen by other splits than the one that scores them. One learner may be
         far better than the next two, whose votes then spoil it, even if too few items show it beyond doubt.
         """
         choice = chosen_records(self._single, self.splits, self.metric)
         compared = self._compare_records([choice, self.results[VOTE]])
-        return bool(compared.difference[0, 1] > compared.standard_error[0, 1])
+        # both are zero if the vote is right and wrong on the same items: then one learner is simpler
+        return bool(compared.difference[0, 1] >= compared.standard_error[0, 1])
 
     def _scores(self, name: str, metric: str | None = None) -> list[float]:
         records = self.results[name]
