@@ -91,7 +91,7 @@ class LandmarkMap(NamedTuple):
 
     @property
     def bytes_per_row(self) -> float:
-        """What the features of one row need on the way: the similarities, their copy and the features."""
+        """Bytes that the features of one row need: the similarities, their copy and the features."""
         return 16.0 * sum(self.weights.shape)
 
     def __call__(self, rows: Any) -> NDArray:
@@ -191,7 +191,7 @@ class Landmarks(BaseEstimator):
         How they are chosen, see `select_landmarks`. Pairs of items, the landmarks of `HyperRidge`, are chosen by
         "uniform", "kmeans", "leverage" or "grid" (all pairs of `number` items); those of `SimilarityClassifier` by
         "uniform", "kmeans" or "pursuit": items are compared with twice as many as are kept, and those whose comparisons
-        say most about the targets, one after another, are.
+        predict the targets best are kept, one after another.
     seconds : float or None, default=None
         As many landmarks as can be compared in this time, at least 50, instead of `number`; for a function of
         `SimilarityClassifier` or `SimilarityRegressor`.
@@ -351,8 +351,9 @@ def pivoted_cholesky(
 ) -> PivotedCholesky:
     """Randomly pivoted partial Cholesky factorization of a positive semi-definite kernel matrix.
 
-    ``K ~ F F^T`` from ``n (rank + 1)`` kernel evaluations: pivots are drawn in proportion to the diagonal of what is
-    left, in blocks with rejection, which gives the distribution of one-by-one draws at the speed of matrix products.
+    ``K ~ F F^T`` from ``n (rank + 1)`` kernel evaluations: pivots are drawn in proportion to the diagonal of the
+    remainder, in blocks with rejection, which gives the distribution of one-by-one draws at the speed of matrix
+    products.
 
     Parameters
     ----------
@@ -363,14 +364,14 @@ def pivoted_cholesky(
     rank : int
         The largest number of pivots.
     rtol : float, default=1e-10
-        Stop when the trace of what is left is below this fraction of the trace of K.
+        Stop when the trace of the remainder is below this fraction of the trace of K.
     random_state : int, RandomState or None, default=None
         The seed.
 
     Returns
     -------
     PivotedCholesky
-        Factor, pivots, and the relative trace that is left.
+        Factor, pivots, and the relative trace of the remainder.
 
     Notes
     -----
@@ -593,7 +594,7 @@ class _ComputedEntries(NamedTuple):
         return self.kernel(take_rows(X, rows), take_rows(X, columns))
 
     def centers(self, X: Any, landmarks: NDArray) -> Any:
-        """What new rows are compared with: the landmarks' rows."""
+        """The landmarks' rows, with which new rows are compared."""
         return take_rows(_indexable(self.kernel, X), landmarks)
 
     def with_centers(self, rows: Any, centers: Any) -> NDArray:
@@ -630,7 +631,7 @@ class _GivenEntries(NamedTuple):
 
 
 def _entries_of(kernel: Kernel) -> _ComputedEntries | _GivenEntries:
-    """How entries of the kernel matrix are had: the one place that asks whether the matrix is given."""
+    """How entries of the kernel matrix are obtained: the only check of whether the matrix is given."""
     if isinstance(kernel, Precomputed):
         return _GivenEntries(kernel)
     return _ComputedEntries(kernel)

@@ -73,7 +73,7 @@ def save(model: Any, path: str | os.PathLike, dtype: str | None = None) -> None:
     dtype : {"float32"} or None, default=None
         ``"float32"`` writes the large arrays (of 1000 numbers or more) in single precision, for a file of half the
         size whose predictions differ in the fifth digit; compare some before you use it. The model itself and
-        what scikit-learn fitted inside it are not changed.
+        scikit-learn's models inside it are not changed.
 
     See Also
     --------
@@ -114,7 +114,7 @@ def save(model: Any, path: str | os.PathLike, dtype: str | None = None) -> None:
 
 
 def describe(path: str | os.PathLike) -> dict[str, Any]:
-    """What a file of `save` states about its model, without loading it: no class is imported and no code runs.
+    """Description of the model in a file of `save`, without loading it: no class is imported and no code runs.
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ def describe(path: str | os.PathLike) -> dict[str, Any]:
     -------
     dict
         ``"model"``, the estimator and its parameters; ``"saved"``, the time; ``"versions"`` of Python and the packages;
-        and ``"input"``, what the model expects: the number of ``"columns"``, their ``"names"`` and ``"kinds"`` and the
-        ``"classes"``, each None if it has none. With a precomputed matrix, columns are training items.
+        and ``"input"``, the expected data: the number of ``"columns"``, their ``"names"`` and ``"kinds"`` and the
+        ``"classes"``, each None if there are none. With a precomputed matrix, columns are training items.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def _first_estimator(model: Any) -> Any:
 
 
 def _kinds(estimator: Any) -> list[str] | None:
-    """What the columns of a table hold, if the model distinguishes words from numbers."""
+    """Kinds of the columns of a table, if the model distinguishes words from numbers."""
     encoding = getattr(estimator, "encoding_", None)
     columns = getattr(encoding, "columns", None)
     if columns is None:
@@ -300,7 +300,7 @@ def load(path: str | os.PathLike, trusted: str | Sequence[str] = ()) -> Any:
 
     See Also
     --------
-    describe : What the file says of its model, without loading it.
+    describe : The description of the model in a file, without loading it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a similarity matrix is: its eigenvalues, how indefinite or asymmetric it is, and transforms of its spectrum.
+"""Spectra of similarity matrices: eigenvalues, measures of indefiniteness and asymmetry, and transforms.
 
 The transformers here work on precomputed matrices: ``fit`` takes the square matrix of the training items,
 ``transform`` takes rows of new items against the training items, and a training row given as a new row comes out as
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Spectrum(NamedTuple):
-    """The eigenvalues that count, and their vectors: ``K = vectors @ diag(values) @ vectors.T`` up to what was dropped.
+    """Eigenvalues beyond rounding and their vectors: ``K = vectors @ diag(values) @ vectors.T``, up to dropped ones.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Spectrum(NamedTuple):
     vectors : ndarray of shape (n, rank)
         Orthonormal eigenvectors, a column each.
     n_dropped : int
-        How many eigenvalues were taken for zero.
+        Number of eigenvalues that are zero up to rounding.
 
     Examples
     --------
@@ -270,18 +270,18 @@ KINDS = ("similarity", "distance", "dissimilarity")
 
 
 class MatrixKind(NamedTuple):
-    """What the entries of a square matrix are.
+    """Kind of the entries of a square matrix.
 
     Attributes
     ----------
     kind : {"similarity", "distance", "dissimilarity"} or None
         Similarities are large for like items; distances are small, not negative, and zero on the diagonal; a
         dissimilarity is small for like items and may be negative or differ from zero on the diagonal (soft-DTW).
-        None where the matrix contradicts itself.
+        None if the matrix contradicts itself.
     reason : str
-        Why, in words.
+        The reason, in words.
     certain : bool
-        Whether the entries speak clearly; otherwise it is the usual reading of such a matrix.
+        Whether the evidence is clear; otherwise it is the usual reading of such a matrix.
 
     Examples
     --------
@@ -316,8 +316,8 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
     Notes
     -----
     The agreement of rows is the correlation r of the off-diagonal entries M, free of row and column effects, with those
-    of ``M @ M``. For independent entries ``n r`` has a standard deviation of about 2.5 whatever n is; 10 counts as
-    clear. At most 500 items, always the same, are looked at for this.
+    of ``M @ M``. For independent entries ``n r`` has a standard deviation of about 2.5 for every n; 10 counts as
+    clear. At most 500 items, always the same, are used for this.
 
     ===================  ===================  ==============================================================
     diagonal             rows agree where     kind
@@ -331,11 +331,12 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
     both, mixed          entries are small    similarity if directed (see below), else None or dissimilarity
     ===================  ===================  ==============================================================
 
-    The diagonal says little about directed similarities such as ``x^T W z``: where the two directions differ much and
+    The diagonal is weak evidence for directed similarities such as ``x^T W z``: if the two directions differ much and
     the diagonal has entries of both signs that are not small, similarity is the usual reading.
 
-    A matrix with a constant diagonal and many zeros (half of all; a tenth if the rows do not speak for distances) that
-    are mostly between items with different rows is an adjacency matrix: a distance of zero would mean the same item.
+    A matrix with a constant diagonal and many zeros (half of all; a tenth if the rows are no evidence for distances)
+    that are mostly between items with different rows is an adjacency matrix: a distance of zero would mean the same
+    item.
 
     Examples
     --------
@@ -574,7 +575,7 @@ class _PairwiseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         Returns
         -------
         ndarray of shape (n_rows, n)
-            The similarities that come of them.
+            The transformed similarities.
         """
 
     def _check_train(self, X) -> NDArray:
@@ -615,15 +616,15 @@ class SpectrumTransformer(_PairwiseTransformer):
     eigenvalues_ : ndarray of shape (rank,)
         The training matrix's eigenvalues, ascending.
     map_ : ndarray of shape (n, n)
-        What a row is multiplied by (None for ``mode="shift"``).
+        The matrix that a row is multiplied by (None for ``mode="shift"``).
     shift_ : float
-        What is added to self-similarities (0 but for ``mode="shift"``).
+        The number added to self-similarities (0 but for ``mode="shift"``).
     rows_ : ndarray of shape (n, n)
         The training rows, by which training items are recognized (None if nothing is shifted).
     items_ : ndarray of shape (n,)
         The first training row that is equal to each training row (None if nothing is shifted).
     tolerance_ : float
-        By how much entries of equal rows may differ (0 if nothing is shifted).
+        Largest difference of entries of equal rows (0 if nothing is shifted).
     n_features_in_ : int
         The number of training items.
 
@@ -637,7 +638,7 @@ class SpectrumTransformer(_PairwiseTransformer):
     Ong's machine is least squares with the truncated matrix and no penalty:
     ``KreinRidge("precomputed", alpha_positive=0, alpha_negative=0, fit_intercept=False)`` on the result.
 
-    ``"shift"`` must know whether a new row is a training item. An item is recognized by its similarities: a row equal
+    ``"shift"`` depends on whether a new row is a training item. An item is recognized by its similarities: a row equal
     to training row i is that item, and equal training rows are one item, over which the shift is spread evenly. The
     result is positive semi-definite all the same, because differences of equal rows lie in the kernel's null space.
     Rows are equal if no entries differ by more than 1e-12 of the largest entry of the training matrix (1e-6 if either
@@ -708,7 +709,7 @@ class SpectrumTransformer(_PairwiseTransformer):
 def repaired_values(s: NDArray, mode: str) -> NDArray:
     """Eigenvalues after a repair, ``t(s)`` of `SpectrumTransformer`.
 
-    "raw" and "truncate" leave them as they are: what is truncated is not among `s` any more.
+    "raw" and "truncate" leave them as they are: truncated eigenvalues are not among `s` any more.
     """
     if mode in ("raw", "truncate"):
         return s
@@ -718,7 +719,7 @@ def repaired_values(s: NDArray, mode: str) -> NDArray:
 
 
 def _row_rounding(K: NDArray) -> float:
-    """By how much entries of a row may differ if it is computed again: the rounding of sums in the type of K."""
+    """Largest difference of the entries of a row that is computed again: the rounding of sums in the type of K."""
     relative = 1e-6 if K.dtype == np.float32 else 1e-12
     return relative * float(np.abs(K).max())
 
@@ -791,7 +792,7 @@ class DissimilarityKernel(_PairwiseTransformer):
 
     See Also
     --------
-    SpectrumTransformer : Makes the result positive semi-definite where a learner insists on it.
+    SpectrumTransformer : Makes the result positive semi-definite for learners that need it.
 
     Examples
     --------

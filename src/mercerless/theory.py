@@ -1,4 +1,4 @@
-"""What the papers prove: exponents of learning rates, sample sizes, and the quantities of their proofs on a sample.
+"""Results of the papers: exponents of learning rates, sample sizes, and the quantities of their proofs on a sample.
 
 An exponent e of a theorem means: with the stated choice of the penalty, and up to constants and logarithms, the error
 of a sample of size n is at most ``n**-e`` with high probability. The functions check the theorems' conditions and raise

@@ -47,8 +47,8 @@ BUGS = [
     ),
     Bug(
         "run-no-pilot",
-        "if is_dear and not is_known and not self._is_expected(group):",
-        "if is_dear and is_known and not self._is_expected(group):",
+        "if is_expensive and not is_known and not self._is_expected(group):",
+        "if is_expensive and is_known and not self._is_expected(group):",
         RUN + "tried_on_a_small_part",
     ),
     Bug(
@@ -191,14 +191,14 @@ BUGS = [
     ),
     Bug(
         "run-warp-beyond-the-window",
-        "now[s + 1] = np.where(np.abs(r - s) <= width, cost + best, np.inf)",
-        "now[s + 1] = cost + best",
+        "is_in_band = np.abs(r - s) <= widths",
+        "is_in_band = np.full(n_pairs, True)",
         "test_compare_series.py -k plain_program",
     ),
     Bug(
         "run-warp-to-the-end-of-the-longest",
-        "totals[is_end] = now[n_columns[is_end], np.flatnonzero(is_end)]",
-        "totals[is_end] = now[-1, np.flatnonzero(is_end)]",
+        "totals[is_end] = sums[column_lengths[is_end], np.flatnonzero(is_end)]",
+        "totals[is_end] = sums[-1, np.flatnonzero(is_end)]",
         "test_compare_series.py -k plain_program",
     ),
 ]

@@ -48,7 +48,7 @@ from mercerless.spectra import check_kind
 
 
 class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
-    """What the regressor and the classifier share."""
+    """Base of the regressor and the classifier."""
 
     _directed = True
     _basis: Basis  # what new items are compared with
@@ -326,7 +326,7 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     kernel : Kernel, str or callable, default="gaussian"
         Any kernel, also an asymmetric function of two items; "precomputed" means that X is the matrix ``k(x_i, x_j)``.
     kind : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
-        What the matrix holds. Distances and dissimilarities d become ``exp(-d / median)``. ``"auto"`` infers it by
+        Kind of the matrix. Distances and dissimilarities d become ``exp(-d / median)``. ``"auto"`` infers it by
         `mercerless.spectra.matrix_kind`.
     alpha : float or None, default=None
         The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centered matrix.

@@ -24,7 +24,7 @@ def _shares_of_sides() -> Mapping[str, tuple[float, float]]:
 
 @dataclass(frozen=True)
 class AsymmetricThresholds:
-    """What is tried, and when a fit warns or raises."""
+    """Grids, memory, and thresholds of warnings and errors."""
 
     # Ridges, relative to the spectral norm of the centered matrix: directed matrices need large ones, smooth kernels
     # small ones.
@@ -50,7 +50,7 @@ LIMITS = AsymmetricThresholds()
 
 
 class AsymmetricChoice(NamedTuple):
-    """What the leave-one-out error chose."""
+    """The choice by the leave-one-out error."""
 
     solution: AsymmetricRidgeSolution
     side: str
@@ -179,7 +179,7 @@ def _choose(
 def independent_landmarks(K: NDArray) -> NDArray:
     """Positions, ascending, of landmarks whose rows and columns the others do not determine; K is their matrix.
 
-    A pivoted QR decomposition of columns and rows together; what is left of a dropped landmark is below
+    A pivoted QR decomposition of columns and rows together; the remainder of a dropped landmark is below
     `AsymmetricThresholds.independent`, relative to the largest.
     """
     factor, pivots = qr(np.vstack([K, K.T]), mode="r", pivoting=True, check_finite=False)

@@ -1,4 +1,4 @@
-"""The arguments that several commands share; imports next to nothing, so that typing errors are reported at once."""
+"""The arguments that several commands share; almost without imports, so that typing errors are reported at once."""
 
 import argparse
 import os
@@ -63,7 +63,7 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
 
 
 def add_file_arguments(parser: Any) -> None:
-    """Add what overrides a guess about the file itself."""
+    """Add the options that override guesses about the file itself."""
     formats = ", ".join(FORMATS)
     parser.add_argument(
         "--format", metavar="NAME", help=f"of the file (recognized by its content): {formats}"
@@ -72,7 +72,7 @@ def add_file_arguments(parser: Any) -> None:
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what governs a comparison."""
+    """Add the options of a comparison."""
     run = parser.add_argument_group("run")
     scores = (
         "the score that counts, by scikit-learn's name, or mae, rmse, log_loss "

@@ -1,4 +1,4 @@
-"""What the commands that read data have in common: reading, saying what was inferred, and running a comparison."""
+"""Shared steps of the commands that read data: reading, printing the guesses, and running a comparison."""
 
 import argparse
 import gc
@@ -22,7 +22,7 @@ from mercerless.core.optional import import_optional
 
 
 def read(args: argparse.Namespace) -> Problem:
-    """Return the problem that the arguments describe, and say what was inferred."""
+    """Return the problem that the arguments describe, and print the guesses about it."""
     if args.data is None:
         shapes = datasets.load_digit_shapes()
         loading = "shapes = mercerless.datasets.load_digit_shapes()\nX, y = shapes.D, shapes.target"
@@ -50,7 +50,7 @@ def read(args: argparse.Namespace) -> Problem:
 
 
 def describe(problem: Problem) -> str:
-    """Say in one line what the data is."""
+    """Describe the data in one line."""
     n, width = problem.X.shape
     shape = f"{n} items, {width} columns" if problem.kind == "table" else f"{n} items"
     target = (
@@ -60,7 +60,7 @@ def describe(problem: Problem) -> str:
 
 
 def check_output(path: str, suffix: str) -> Path:
-    """Return the path to write to; one sentence if that will not do, before any work."""
+    """Return the path to write to; raise one sentence if it cannot be written, before any work."""
     output = Path(path)
     if output.suffix.lower() != suffix:
         raise ValueError(f"The output {path!r} must have a name that ends in {suffix}.")
@@ -79,14 +79,14 @@ def check_output(path: str, suffix: str) -> Path:
 
 
 def check_not_input(output: Path, *inputs: str | None) -> None:
-    """Raise if the output would overwrite what is read."""
+    """Raise if the output would overwrite an input."""
     for path in inputs:
         if path is not None and Path(path).exists() and output.exists() and output.samefile(path):
             raise ValueError(f"The output {str(output)!r} is also an input; give another name.")
 
 
 def run_comparison(args: argparse.Namespace, problem: Problem) -> Comparison:
-    """Run the comparison that the arguments describe, with progress bars where someone is watching."""
+    """Run the comparison that the arguments describe, with progress bars on a terminal."""
     with backend(args.dask), plain_warnings(args.command), progress_bar() as bar:
 
         def progress(text: str, done: int, total: int) -> None:

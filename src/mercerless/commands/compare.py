@@ -1,4 +1,4 @@
-"""``mercerless compare``: one command tells what works on your data."""
+"""``mercerless compare``: score all learners on your data and write a report."""
 
 import argparse
 import shlex
@@ -42,7 +42,7 @@ report of what was finished is written)"""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start processes, which then import what they need while this one does, and compare."""
+    """Start processes, which make their imports at the same time as this one, and compare."""
     from mercerless.comparison.workers import started_early
 
     is_timed = args.repeats is None and args.budget != "none"
@@ -98,7 +98,7 @@ def command(args: argparse.Namespace, comparison: "Comparison") -> str:
 
 
 def command_to_continue(args: argparse.Namespace) -> str:
-    """Return the command that goes on with the same comparison within another budget, which is left to fill in."""
+    """Return the command that continues the same comparison, with a placeholder for the new budget."""
     words = _data_words(args)
     for option in ("kind", "task", "metric", "learners"):
         value = getattr(args, option)
@@ -111,7 +111,7 @@ def command_to_continue(args: argparse.Namespace) -> str:
 
 
 def _data_words(args: argparse.Namespace) -> list[str]:
-    """The words of a command that say which data are read, and how."""
+    """The words of a command that describe the data and how they are read."""
     words = ["mercerless", "compare"]
     if args.data is None:
         return words

@@ -107,7 +107,7 @@ def without_search(estimator: Any) -> Any:
 
 
 def describe(problem: Problem, learner: Learner) -> dict[str, Any]:
-    """Return what 'predict' must know to read new items, as plain values."""
+    """Return the description that 'predict' needs to read new items, as plain values."""
     similarity = problem.similarity
     if callable(similarity):
         similarity = f"{similarity.__module__}:{similarity.__name__}"

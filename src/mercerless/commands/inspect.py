@@ -1,4 +1,4 @@
-"""``mercerless inspect``: say what a matrix is, what to use next, and draw it."""
+"""``mercerless inspect``: describe a matrix, suggest an estimator, and draw it."""
 
 import argparse
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from mercerless.spectra import (
 
 
 class InspectedMatrix(NamedTuple):
-    """A square matrix, what it is called, its labels (or None) and what its entries are."""
+    """A square matrix, its name, its labels (or None) and its kind."""
 
     values: NDArray
     name: str
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def describe_model(path: str) -> list[str]:
-    """Return what a saved model is and what it expects, line by line; nothing of it is loaded."""
+    """Describe a saved model and its input, line by line, without loading it."""
     about = persistence.describe(path)
     expected = about["input"]
     lines = [f"model            {about['model']}", f"saved            {about['saved']}"]
@@ -122,7 +122,7 @@ def describe_model(path: str) -> list[str]:
 
 
 def write_page(matrix: InspectedMatrix, output: Path) -> None:
-    """Write what the matrix is, a map of its items, what is odd and its eigenvalues as one page."""
+    """Write one page: facts about the matrix, a map of its items, odd items and the eigenvalues."""
     K = similarities(matrix)
     facts = describe(matrix, indefiniteness(K))
     classify = matrix.labels is not None and is_classes(matrix.labels)
@@ -138,7 +138,7 @@ def write_page(matrix: InspectedMatrix, output: Path) -> None:
 
 
 def read(args: argparse.Namespace) -> InspectedMatrix:
-    """Return the matrix to inspect, checked, and what it is."""
+    """Return the checked matrix to inspect, with its name, labels and kind."""
     if args.file is None:
         shapes = load_digit_shapes()
         values = shapes.D
@@ -167,7 +167,7 @@ def read(args: argparse.Namespace) -> InspectedMatrix:
 
 
 def labeled_items(values: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the matrix and the labels of the items that have one, and say how many have none."""
+    """Return the matrix and the labels of the items that have one, and print how many have none."""
     labeled = np.flatnonzero([not is_missing(label) for label in labels])
     if len(labeled) == len(labels):
         return values, labels
@@ -181,7 +181,7 @@ def labeled_items(values: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
 def read_matrix(
     file: str, array: str | None = None, form: str | None = None, sheet: str | None = None
 ) -> tuple[NDArray, str, NDArray | None, Sequence[str] | None]:
-    """Return the matrix in a file, what it is called, and its labels and the names of its items, if any."""
+    """Return the matrix in a file, its name, and its labels and the names of its items, if any."""
     path = files.existing_file(file)
     name = "standard input" if file == "-" else path.name
     content = formats.read(path, form, sheet)
@@ -213,7 +213,7 @@ def read_matrix(
 
 
 def similarities(matrix: InspectedMatrix) -> NDArray:
-    """Return the symmetric similarity matrix whose spectrum is looked at."""
+    """Return the symmetric similarity matrix whose spectrum is analyzed."""
     symmetric = symmetrize(matrix.values)
     return (
         symmetric
@@ -223,7 +223,7 @@ def similarities(matrix: InspectedMatrix) -> NDArray:
 
 
 def describe(matrix: InspectedMatrix, report: Indefiniteness) -> list[str]:
-    """Return what the matrix is, line by line."""
+    """Describe the matrix, line by line."""
     n = len(matrix.values)
     directions = asymmetry(matrix.values)
     inertia = (
@@ -253,7 +253,7 @@ def describe(matrix: InspectedMatrix, report: Indefiniteness) -> list[str]:
 
 
 def symmetry(amount: float, dtype: np.dtype) -> str:
-    """Say how symmetric a matrix of this relative asymmetry is."""
+    """Describe the symmetry of a matrix of this relative asymmetry."""
     if amount == 0.0:
         return "yes, exactly"
     if is_rounding(amount, dtype):
@@ -262,14 +262,14 @@ def symmetry(amount: float, dtype: np.dtype) -> str:
 
 
 def label_summary(labels: NDArray | None) -> str:
-    """Say what the labels are."""
+    """Describe the labels."""
     if labels is None:
         return ""
     return f", {len(np.unique(labels))} classes" if is_classes(labels) else ", numeric target"
 
 
 def is_classes(labels: NDArray) -> bool:
-    """Tell classes from numeric targets, by the rule of compare."""
+    """Whether labels are classes, by the rule of compare."""
     return guess_task(labels)[0] == "classification"
 
 

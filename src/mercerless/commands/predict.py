@@ -28,7 +28,7 @@ from mercerless.spectra import symmetrize
 
 
 class FileChoice(NamedTuple):
-    """What of a file is read: one of its arrays, its format, one of its sheets; None infers it."""
+    """The part of a file to read: one of its arrays, its format, one of its sheets; None infers it."""
 
     array: str | None = None
     format: str | None = None
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
             )
         further: dict[str, Any] = {}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # said already
+            warnings.simplefilter("ignore")  # shown already
             probabilities = estimator.predict_proba(rows, **back).T if args.probabilities else ()
             if args.coverage is not None:
                 further |= sure_columns(estimator, rows, args.coverage, description, back)
@@ -185,7 +185,7 @@ def reasons_column(
     train: NDArray | None,
     back: dict[str, NDArray],
 ) -> list[str]:
-    """The training items that speak for and against every prediction, in words."""
+    """The training items for and against every prediction, in words."""
     model, new_rows = innermost(estimator, rows)
     if not hasattr(model, "explain"):
         raise ValueError(f"it ({description['learner']}) gives no reasons; leave out --reasons")
@@ -212,7 +212,7 @@ def harmless(cell: object) -> object:
 
 
 def load_model(path: str) -> tuple[Any, dict[str, Any]]:
-    """Return the estimator of a file from 'mercerless fit' and what it says about the items it takes."""
+    """Return the estimator of a file from 'mercerless fit' and its description of the items it takes."""
     model = persistence.load(path)
     try:
         estimator = model["estimator"]
@@ -227,7 +227,7 @@ def load_model(path: str) -> tuple[Any, dict[str, Any]]:
 
 
 def is_sound(description: dict[str, Any]) -> bool:
-    """Tell whether a description has every field, of its type, and none that contradicts another."""
+    """Whether a description has every field, of its type, and none that contradicts another."""
     fields: dict[str, Any] = {  # that `mercerless.commands.fit.describe` writes
         "kind": str,
         "takes": str,
@@ -259,7 +259,7 @@ def is_sound(description: dict[str, Any]) -> bool:
 
 
 def check_consent(similarity: str | None, given: str | None) -> None:
-    """Refuse to call a function that only the model's file names: the file would choose what code runs."""
+    """Raise if only the model's file names the function to call: the file would choose what code runs."""
     is_ours = similarity is None or similarity in STRING_SIMILARITIES or similarity == "dtw"
     if similarity is not None and not is_ours and similarity != given:
         name = similarity if similarity.isprintable() else repr(similarity)
@@ -270,7 +270,7 @@ def check_consent(similarity: str | None, given: str | None) -> None:
 
 
 def read_rows(path: str, choice: FileChoice, description: dict) -> tuple[Any, Sequence[str] | None]:
-    """Return new items in the form the model takes, and their names; what cannot be matched is refused."""
+    """Return new items in the form the model takes, and their names; raise if they cannot be matched."""
     file = files.existing_file(path)
     what = files.name_of(file)
     width = description["n_columns"]
@@ -379,7 +379,7 @@ def read_train(path: str | None, choice: FileChoice, description: dict) -> NDArr
 
 
 def matrix_rows(table: CellTable, ids: Sequence[str] | None) -> NDArray:
-    """Return the rows of a table as numbers, its columns by the names of the training items where both have names."""
+    """Return the rows of a table as numbers, its columns matched to the training items by name if both have names."""
     if table.ragged:
         raise ValueError(f"{table.ragged}; give every row one number per training item.")
     if ids is not None and table.named and list(table.frame.columns) != list(ids):

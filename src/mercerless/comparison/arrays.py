@@ -53,7 +53,7 @@ def load_arrays(file: BinaryIO, form: str, path: Path) -> dict[str, NDArray]:
 
 
 def _read_npy(file: Any, size: int, what: str) -> NDArray:
-    """Read one array; what its header claims is checked against the `size` of what is there."""
+    """Read one array, after checking its header against the `size` of the content."""
     version = np.lib.format.read_magic(file)
     header = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -115,7 +115,7 @@ def _read_mat(file: BinaryIO, size: int, what: str) -> dict[str, NDArray]:
 
 
 def _check_mat(content: bytes, most: int) -> None:
-    """Raise if elements of a MATLAB file are of no known type or too long: SciPy's reader may crash on them."""
+    """Raise if elements of a MATLAB file have an unknown type or are too long: SciPy's reader may crash on them."""
     if 0 in content[:4]:  # version 4, which has no elements
         return
     order = "<" if content[126:128] == b"IM" else ">"
@@ -135,7 +135,7 @@ def _check_mat(content: bytes, most: int) -> None:
 
 
 def _check_mat_elements(content: bytes, at: int, end: int, order: str) -> None:
-    """The elements of one array, and of the arrays in it."""
+    """Check the elements of one array, and of the arrays in it."""
     numbers = (*range(1, 8), 9, 12, 13, 16, 17, 18)
     while at < end:
         kind, length = unpack_from(order + "II", content, at)
@@ -175,7 +175,7 @@ def _dense(arrays: dict[str, NDArray], path: Path) -> dict[str, NDArray]:
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Split the name of an array into what it is and its part of the data: ``K_train`` is ("k", "train")."""
+    """Split the name of an array into its base and its part of the data: ``K_train`` is ("k", "train")."""
     short = {"tr": "train", "te": "test", "trn": "train", "tst": "test"}
     match = re.fullmatch(
         r"(?:(train|test)_?)?(.+?)(?:_?(train|test)|_(tr|te|trn|tst))?", name.lower()
@@ -229,7 +229,7 @@ def find_labels(arrays: dict[str, NDArray], side: str | None = None) -> str | No
 
 
 def as_real(array: NDArray, what: str) -> NDArray:
-    """Return `array` as real floats (float32 kept) with two dimensions; one sentence about `what` if not."""
+    """Return `array` as real floats (float32 kept) with two dimensions; raise one sentence about `what` otherwise."""
     if array.dtype.kind not in "biuf":
         kind = {"c": "complex numbers", "O": "Python objects", "U": "text", "S": "text"}
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What the columns of a table are, and the preprocessing that every learner on them begins with."""
+"""Roles of the columns of a table, and the preprocessing that every learner on them begins with."""
 
 from collections.abc import Mapping
 from textwrap import shorten
@@ -24,8 +24,8 @@ class PreparedTable(NamedTuple):
     """A table ready for learners.
 
     ``X`` is an array if every column is a number in every row, else a DataFrame that `preprocessor` turns into
-    numbers. ``roles`` says by column "number", "category" (or "category None" if that word is a level) or "date", with
-    its format.
+    numbers. ``roles`` has for every column "number", "category" (or "category None" if that word is a level) or "date",
+    with its format.
     """
 
     X: Any
@@ -35,7 +35,7 @@ class PreparedTable(NamedTuple):
 
 
 class DateFeatures(TransformerMixin, BaseEstimator):
-    """Dates as numbers: days since 1970, month, day of the week and hour; NaN where a date is missing."""
+    """Dates as numbers: days since 1970, month, day of the week and hour; NaN for missing dates."""
 
     def fit(self, X: "DataFrame", y: Any = None) -> Self:
         """Count the columns; nothing else is learned."""
@@ -54,15 +54,16 @@ class DateFeatures(TransformerMixin, BaseEstimator):
 
 
 def as_dates(column: "Series", form: str = "ISO8601") -> "Series":
-    """Return a column as dates; what is none becomes missing."""
+    """Return a column as dates; other values become missing."""
     pd = import_optional("pandas", "table", "Reading dates")
     return pd.to_datetime(column, errors="coerce", utc=True, format=form)
 
 
 def date_role(texts: "Series") -> tuple[str, str]:
-    """Return "date", with its format if it is not ISO's, and why it cannot be read; '' twice for what is no date.
+    """Return the role "date", with its format unless that is ISO's, and the reason if the dates cannot be read.
 
-    One format must suit all cells; if day and month cannot be distinguished, and it matters, there is no format.
+    Both are '' for a column without dates. One format must suit all cells; if day and month cannot be distinguished,
+    and it matters, there is no format.
     """
     if texts.str.match(r"\d{4}-\d{2}(-\d{2})?").all() and not as_dates(texts).isna().any():
         return "date", ""
@@ -104,7 +105,7 @@ def date_role(texts: "Series") -> tuple[str, str]:
 
 
 def find_columns(frame: "DataFrame") -> PreparedTable:
-    """Infer what the columns of a table are.
+    """Infer the roles of the columns of a table.
 
     Numbers are kept, missing ones imputed by the median beside a column that marks them; words become 0/1 columns and
     dates numbers. Columns that are empty, constant, or different in every row are left out.
@@ -127,7 +128,7 @@ def find_columns(frame: "DataFrame") -> PreparedTable:
 
 
 def _role(name: str, column: "Series") -> tuple[str, str]:
-    """Return what a column is, and why it is to be left out, or ''."""
+    """Return the role of a column, and the reason to leave it out, or ''."""
     present = column.dropna()
     distinct = present.nunique()
     if distinct == 0:
@@ -171,7 +172,7 @@ def coerce(frame: "DataFrame", roles: Mapping[str, str]) -> "DataFrame":
 
 
 def make_preprocessor(roles: Mapping[str, str]) -> ColumnTransformer:
-    """Return what turns the columns into numbers, to be fitted on training rows only."""
+    """Return the transformer that turns columns into numbers, to be fitted on training rows only."""
     numbers = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     words = OneHotEncoder(
         handle_unknown="infrequent_if_exist", max_categories=LIMITS.categories, sparse_output=False

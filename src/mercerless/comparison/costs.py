@@ -1,4 +1,4 @@
-"""What fits take: measured, extrapolated from smaller ones, or guessed before anything was run."""
+"""Times of fits: measured, extrapolated from smaller ones, or guessed before anything was run."""
 
 import time
 
@@ -27,7 +27,7 @@ class Costs:
         ] = {}  # seconds guessed and measured, by learner
 
     def note(self, learner: Learner | None, record: Record) -> None:
-        """Remember what a fit took."""
+        """Remember the time of a fit."""
         if learner is None or not record.is_split:
             return
         # predictions are made twice, the second time for the scores
@@ -37,7 +37,7 @@ class Costs:
         self.guessed[learner.name] = self._guess(learner, level), seconds
 
     def is_measured(self, learner: Learner) -> bool:
-        """Whether anything is known of a learner."""
+        """Whether any fit of a learner was measured."""
         return any(name == learner.name for name, _ in self.measured)
 
     def of_split(self, learner: Learner, level: Level) -> float:
@@ -63,7 +63,7 @@ class Costs:
         """Seconds for a part, from those of others.
 
         The exponent of the growth is that between the two largest parts known. From a single one it is that of the
-        learner's form for many items, or 1: one split of a larger part will tell.
+        learner's form for many items, or 1, until a split of a larger part is measured.
         """
         if part in known:
             return known[part]
@@ -85,7 +85,7 @@ class Costs:
         return part * len(self.terms.problem.y) * (1 - 1 / N_FOLDS)
 
     def _guess(self, learner: Learner, level: Level) -> float:
-        """Seconds of one split by what the learner takes for a thousand items elsewhere."""
+        """Seconds of one split, from the learner's usual time for a thousand items."""
         growth = self._growth(learner)
         thousands = self._n_items(level.part) / 1000.0
         seconds = learner.seconds * thousands**growth
@@ -94,9 +94,9 @@ class Costs:
         return seconds
 
     def _speed(self, prior_seconds: float = 0.3) -> float:
-        """How much longer than guessed the fits take here: by the load, then by what was run, the longer fits most.
+        """How much longer than guessed fits take on this machine: its load at first, then the measured fits.
 
-        The load counts as much as ``prior_seconds`` of fits.
+        Longer fits count more; the load counts as much as ``prior_seconds`` of fits.
         """
         guessed = prior_seconds
         measured = prior_seconds * self.slowdown
@@ -120,7 +120,7 @@ class Costs:
 
 
 def measure_slowdown(seconds: float = 0.02) -> float:
-    """How much longer things take than they need because other processes run on the same cores; 1 if none do."""
+    """Factor by which other processes on the same cores slow this one down; 1 if there are none."""
     start = time.perf_counter()
     used = time.process_time()
     while time.process_time() - used < seconds:

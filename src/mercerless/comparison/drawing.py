@@ -1,4 +1,4 @@
-"""Pictures of the page as inline SVG: numbers in, `Html` out; the only text in them is what is escaped here."""
+"""Pictures of the page as inline SVG: numbers in, `Html` out; every text in them is escaped here."""
 
 import struct
 import zlib
@@ -41,7 +41,7 @@ def ticks_between(low: float, high: float) -> NDArray:
 
 
 def svg(width: float, height: float, label: str, content: str, kind: str = "") -> Html:
-    """A picture with a description for those who do not see it."""
+    """A picture with a description for screen readers."""
     name = f" class={kind}" if kind else ""
     return Html(
         f'<svg{name} viewBox="0 0 {width:g} {height:g}" role="img" '
@@ -72,7 +72,7 @@ def histogram_svg(counts: NDArray, label: str) -> Html:
 
 
 def shares_svg(shares: NDArray, label: str) -> Html:
-    """One bar that is cut in proportion, largest part first, what is left over in gray."""
+    """One bar divided in proportion, the largest part first and the remainder in gray."""
     width = 120.0
     left = 0.0
     parts = f'<path d="M0 8h{width:.0f}v12h-{width:.0f}z" fill="var(--line)"/>'
@@ -192,7 +192,7 @@ class PlotFrame:
         self.top = 10.0
 
     def place(self, x: ArrayLike, y: ArrayLike) -> tuple[NDArray, NDArray]:
-        """Where points are drawn."""
+        """Positions of points in the picture."""
         across = (np.asarray(x) - self.x[0]) / ((self.x[1] - self.x[0]) or 1.0)
         up = (np.asarray(y) - self.y[0]) / ((self.y[1] - self.y[0]) or 1.0)
         return (
@@ -244,14 +244,14 @@ def widened(values: NDArray) -> tuple[float, float]:
 
 
 def look(rank: int, width: float) -> str:
-    """How the curve of a learner among the best is drawn."""
-    dashes = ("", "7 3", "2 3", "9 3 2 3", "5 2 1 2")  # told apart without color
+    """Line style of the curve of one of the best learners."""
+    dashes = ("", "7 3", "2 3", "9 3 2 3", "5 2 1 2")  # distinguishable without color
     dash = f' stroke-dasharray="{dashes[rank]}"' if dashes[rank] else ""
     return f'stroke="var(--c{rank})" stroke-width="{width}"{dash}'
 
 
 def legend_line(rank: int) -> Html:
-    """A short piece of such a curve."""
+    """A short piece of this curve, for a legend."""
     return Html(
         f'<svg viewBox="0 0 30 8" aria-hidden="true"><path d="M0 4H30" {look(rank, 3)}/></svg>'
     )

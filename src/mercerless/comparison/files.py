@@ -1,7 +1,7 @@
 """Opening files: compression and format are detected from the content, the ending is only a hint.
 
-This module imports neither NumPy nor pandas, so that a file that cannot be read is refused at once. Every refusal is
-one sentence: what the file seems to be, and the shortest way out.
+This module imports neither NumPy nor pandas, so that a file that cannot be read raises at once. Every error is one
+sentence: what the file seems to be, and the shortest remedy.
 """
 
 import bz2
@@ -40,7 +40,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
 
 
 def name_of(path: Path) -> str:
-    """Return the file as it is called in a sentence."""
+    """Return the name of a file for a sentence."""
     return "the standard input" if str(path) == "-" else repr(str(path))
 
 
@@ -100,7 +100,7 @@ def existing_file(path: str | os.PathLike) -> Path:
 
 
 def check_readable(head: bytes, path: Path) -> None:
-    """Raise if a file's first bytes are those of a format that is not read."""
+    """Raise if a file's first bytes are those of a format that is not supported."""
     unreadable = {
         b"%PDF": ("a PDF", "save its table as .csv"),
         b"\xd0\xcf\x11\xe0": ("an old Excel or Word file", "save it as .xlsx or .csv"),
@@ -161,7 +161,7 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _opener(head: bytes) -> Any:
-    """Return what opens a compressed file with these first bytes, or None."""
+    """Return the function that opens a compressed file with these first bytes, or None."""
     openers: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ": lzma.open, b"BZh": bz2.open}
     return next((opener for mark, opener in openers.items() if head.startswith(mark)), None)
 
@@ -213,7 +213,7 @@ def _members(archive: zipfile.ZipFile) -> list[str]:
 
 
 def _zip_format(file: BinaryIO, path: Path) -> str:
-    """Return the format of a ZIP file: "npz", "xlsx", or "" for other files that were compressed."""
+    """Return the format of a ZIP file: "npz", "xlsx", or "" for any other compressed file."""
     file.seek(0)
     try:
         with zipfile.ZipFile(file) as archive:
@@ -257,7 +257,7 @@ def detect_format(file: BinaryIO, path: Path) -> str:
 
 
 def _marked_format(head: bytes) -> str:
-    """Return the binary format that the first bytes of a file are the mark of, or ""."""
+    """Return the binary format that the first bytes of a file identify, or ""."""
     marks = {
         b"\x93NUMPY": "npy",
         b"PAR1": "parquet",
@@ -274,7 +274,7 @@ def _is_binary(head: bytes) -> bool:
 
 
 def _is_unknown(head: bytes, path: Path) -> bool:
-    """Whether a file is neither text nor binary in a way that its first bytes or its ending tell."""
+    """Whether a file is binary, and neither its first bytes nor its ending identify the format."""
     if not _is_binary(head) or _marked_format(head) or head.startswith(b"PK"):
         return False
     hinted = format_of_ending(ending_of(path))
@@ -287,7 +287,7 @@ def _not_text(path: Path) -> ValueError:
 
 
 def _text_format(head: bytes) -> str:
-    """Return the format of a text that its first lines give away, or ""."""
+    """Return the text format that the first lines identify, or ""."""
     encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     text = head.decode(encoding, errors="replace").lstrip()
     if text.startswith(">"):
@@ -309,7 +309,7 @@ def read_text(file: BinaryIO, path: Path) -> str:
     """Return the text of an open file, with or without a byte order mark, its lines ended by newlines."""
     remedy = "use a part of the rows, or save it as .npy"
     size = file.seek(0, os.SEEK_END)
-    # about six times the text was measured
+    # measured: about six times the size of the text
     check_memory(8.0 * size, f"Reading {name_of(path)}", remedy=remedy)
     file.seek(0)
     content = file.read()

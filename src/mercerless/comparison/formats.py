@@ -1,4 +1,4 @@
-"""Reading whatever a file holds, in the formats of several fields: arrays, tables, items or pairs."""
+"""Parsers for the formats of several fields: arrays, tables, items or pairs."""
 
 import io
 import json
@@ -337,7 +337,7 @@ def _numbers(cells: str, what: str) -> NDArray:
 
 
 def _as_items(dimensions: list[list[NDArray]]) -> tuple[NDArray, ...]:
-    """Return series as they are, of several dimensions in rows; none if the dimensions of one differ in length."""
+    """Return series as they are, several dimensions in rows; none if the dimensions of a series differ in length."""
     if len(dimensions) == 1:
         return tuple(dimensions[0])
     together = list(zip(*dimensions))
@@ -363,7 +363,7 @@ def _as_columns(series: list[NDArray], what: str) -> tuple[NDArray, str]:
 
 
 def _parse_printed_distances(text: str, path: Path) -> CellTable | None:
-    """Parse what R's print(dist) shows, or return None: a lower triangle with names, in blocks of columns."""
+    """Parse the output of R's print(dist), a lower triangle with names in blocks of columns; None for other text."""
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) < 3 or not lines[0][0].isspace() or set(",;|\t") & set(lines[0] + lines[1]):
         return None

@@ -1,4 +1,4 @@
-"""The items of a comparison: a map of them, what looks odd about them, and the model card."""
+"""The items of a comparison: a map, odd items and labels, and the model card."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ItemLimits:
-    """How many items are shown, and when something about them is worth a word."""
+    """How many items are shown, and which findings about them are reported."""
 
     points: int = 320  # items on the map and in the search for odd pairs
-    map_seconds: float = 0.6  # that a map of so many items by neighborhoods takes on an idle core
+    map_seconds: float = 0.6  # time of a map of so many items by neighborhoods, on an idle core
     listed: int = 8  # odd items
     classes: int = 12  # in legends and confusion matrices
     colors: int = 5
     size: float = 480.0  # of the map
-    rows_for_scales: int = 40  # below which no scales of columns are learned
-    features_for_scales: int = 200  # beyond which none are
-    less_kept: float = 0.1  # of the ten nearest, by which a map with learned scales may be worse
+    rows_for_scales: int = 40  # scales of columns are learned from at least so many rows
+    features_for_scales: int = 200  # and for at most so many columns
+    less_kept: float = 0.1  # of the ten nearest, that a map with learned scales may lose
     items_for_suspects: int = 20
-    suspect_level: float = 0.01  # how rarely chance may name as many suspects
-    suspect_ratio: float = 1.5  # how many times as many as by chance
+    suspect_level: float = 0.01  # probability that chance alone gives as many suspects
+    suspect_ratio: float = 1.5  # suspects, as a multiple of the number expected by chance
 
 
 LIMITS = ItemLimits()
@@ -74,7 +74,7 @@ class Predicted(NamedTuple):
 
 
 def predicted_items(comparison: "Comparison", name: str) -> Predicted:
-    """What a learner predicted for the items of the first repeat's test parts."""
+    """Predictions of a learner for the items of the first repeat's test parts."""
     first = [split for split in comparison.splits if split[0] == comparison.splits[0][0]]
     records = [comparison.results[name][split] for split in first]
     rows = np.concatenate([comparison.rows_of_splits[split] for split in first])
@@ -118,10 +118,11 @@ def _joint_probabilities(comparison: "Comparison") -> OutOfFold | None:
 
 
 def suspicious_classes(held_out: OutOfFold, threshold: float) -> NDArray:
-    """Classes of which clearly more items look wrong than chance gives, by number.
+    """Classes, by number, in which clearly more labels look wrong than by chance.
 
-    If all labels were right, ``sum_i p_ic [p_ic <= t]`` items of class c would have a label of probability t at most:
-    of a rare class, for which most items are improbable, many. A class is suspicious if by a Poisson test it has more.
+    If all labels were right, ``sum_i p_ic [p_ic <= t]`` items of class c would have a label of probability at most t.
+    These are many in a rare class, whose items are mostly improbable. A class is suspicious if a Poisson test finds
+    that it has more.
     """
     proba = held_out.prediction
     n, n_classes = proba.shape
@@ -149,7 +150,7 @@ class OddItems(NamedTuple):
 
 
 def odd_items(comparison: "Comparison", held: Predicted) -> OddItems:
-    """Items whose label or number does not fit to what learners say that have not seen it."""
+    """Items whose label or number does not fit the predictions of learners that have not seen it."""
     if not held.is_kept:
         return OddItems([], [], [])
     if comparison.problem.is_classification:
@@ -172,7 +173,7 @@ def odd_items(comparison: "Comparison", held: Predicted) -> OddItems:
 
 
 def _odd_labels(comparison: "Comparison") -> OddItems:
-    """Labels that look wrong, of classes in which more do than by chance."""
+    """Labels that look wrong, in classes with more of them than by chance."""
     suspects = comparison.suspects
     held_out = _joint_probabilities(comparison)
     if suspects is None or held_out is None or not len(suspects.items):
@@ -215,7 +216,7 @@ def _probability(share: float) -> str:
 
 
 def answer(comparison: "Comparison") -> str:
-    """What to use and how good it will be, in one sentence."""
+    """The recommendation and its expected score, in one sentence."""
     best = comparison.table[0]
     advice = f"Use {best['title']}"
     if not comparison.is_decided:
@@ -238,7 +239,7 @@ def expectation(comparison: "Comparison") -> str:
 
 
 def card_section(comparison: "Comparison") -> Html:
-    """The model card: what the recommended model is, what it learned from, how good it is and where it ends."""
+    """The model card: the recommended model, its training data, its score and its limits."""
     problem = comparison.problem
     best = comparison.table[0]
     unknown = "how it treats people or groups, and what happens when the data change over time"
@@ -274,20 +275,20 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def item_names(problem: Problem) -> Sequence[str]:
-    """What items are called: their names, or where they stand, counted from 1."""
+    """Names of the items, or their positions, counted from 1."""
     if problem.ids is not None:
         return problem.ids
     return [f"item {i + 1}" for i in range(len(problem.y))]
 
 
 def some_items(n: int, requested: Sequence[int]) -> NDArray:
-    """At most 320 items, evenly spread, and those that are requested."""
+    """At most `LIMITS.points` items, evenly spread, and those that are requested."""
     spread = np.linspace(0, n - 1, min(n, LIMITS.points)).round().astype(int)
     return np.union1d(spread, np.array(requested, dtype=int))
 
 
 def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> NDArray:
-    """Distances between some items: of a table by its standardized columns, of similarities as they imply them."""
+    """Distances between some items: of standardized columns for a table, as implied by the entries for similarities."""
     if kind == "table":
         kept, scaled = _scaled_columns(X, rows, preprocessor)
         return euclidean_distances(scaled[np.searchsorted(kept, rows)])
@@ -300,7 +301,7 @@ def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> 
 
 
 def _scaled_columns(X: Any, rows: NDArray, preprocessor: Any) -> tuple[NDArray, NDArray]:
-    """Some rows of a table, those told among them and enough for scales, and their standardized columns."""
+    """Some rows of a table, the given ones among them and enough for scales, and their standardized columns."""
     kept = np.union1d(rows, np.linspace(0, len(X) - 1, min(len(X), 5000)).round().astype(int))
     numbers = (
         take(X, kept) if preprocessor is None else clone(preprocessor).fit_transform(take(X, kept))
@@ -334,7 +335,7 @@ def learned_distances(problem: Problem, rows: NDArray) -> NDArray | None:
 def map_section(
     comparison: "Comparison", held: Predicted, marked: Sequence[int], seconds: float = np.inf
 ) -> Html:
-    """The section with the map of the items; by neighborhoods if these take at most so many seconds."""
+    """The section with the map of the items; by neighborhoods if that takes at most `seconds`."""
     problem = comparison.problem
     rows = some_items(len(problem.y), marked)
     n_maps = 2 if problem.kind == "table" else 1
@@ -499,11 +500,11 @@ def _legend(classes: NDArray, has_numbers: bool) -> Html:
     return fill("items.legend", entries=fill_each("items.legend-entry", entries), more=more)
 
 
-# ---------------------------------------------------------------------------------------------------- what is odd
+# ------------------------------------------------------------------------------------------------------ odd items
 
 
 def odd_section(problem: Problem, odd: OddItems) -> Html:
-    """The section on what is worth a look; nothing if nothing is."""
+    """The section on odd items; empty if there are none."""
     names = item_names(problem)
     blocks = [paragraphs(odd.sentences)]
     if odd.rows:

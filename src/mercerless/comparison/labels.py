@@ -19,7 +19,7 @@ from mercerless.core.validation import guess_task
 
 
 def parse_labels(cells: Sequence[str], what: str, none_is_missing: bool = False) -> NDArray:
-    """Return labels as numbers if all of them are plain numbers, else as the text they are.
+    """Return labels as numbers if all of them are plain numbers, else as text.
 
     Missing labels are NaN among numbers and None among words. The word "None" is a class among words unless
     `none_is_missing`. A rare word among the numbers of a numeric target is a missing label, too.
@@ -131,7 +131,7 @@ def _from_arrays(arrays: dict[str, NDArray], path: Path) -> NDArray:
 
 
 class LabelRows(NamedTuple):
-    """The rows of a file of labels, and its header if there certainly is one."""
+    """The rows of a file of labels, and its header if one was detected."""
 
     header: list[str] | None
     cells: list[list[str]]
@@ -169,7 +169,7 @@ def _rows_of_text(text: str, path: Path) -> LabelRows:
 
 
 def _rows_of_r(lines: list[str]) -> LabelRows | None:
-    """Return the rows that R's write.table wrote: a header that lacks a cell above the names of the rows."""
+    """Return the rows of a file by R's write.table: its header lacks a cell above the names of the rows."""
     split = list(csv.reader(lines, delimiter=" ", skipinitialspace=True))
     header, rows = split[0], split[1:]
     width = len(header) + 1

@@ -1,4 +1,4 @@
-"""The learners that a comparison runs: one entry each says what it is, when it applies and how it is searched.
+"""The learners that a comparison runs: one entry each, with its conditions, its builder and its search.
 
 Every learner is a public estimator with its own inner search, so the one that is recommended can be copied as
 code. Searches are of comparable effort: five-fold validation over some 5 to 30 settings. Scales are put into the
@@ -59,17 +59,15 @@ from mercerless.table.estimators import TableClassifier, TableRegressor
 
 @dataclass(frozen=True)
 class ForMany:
-    """From how many items on learners have their forms for many, and what these work on."""
+    """Numbers of items from which on learners take a cheaper form, and the sizes that these forms work with."""
 
-    large: int = (
-        2000  # more training items are many; half as many of a matrix, which is decomposed often
-    )
+    #: More training items are many; half as many of a matrix, which is decomposed often.
+    large: int = 2000
     landmarks: int = 500
     part_items: int = 1000  # items of one part of a learner that works on parts
     search_items: int = 1500  # items that a search trains on; twice as many test it
-    spectrum: int = (
-        1500  # the spectrum, which is computed before anything is run, is that of at most so many
-    )
+    #: The spectrum, which is computed before anything is run, is that of at most so many items.
+    spectrum: int = 1500
 
 
 FOR_MANY = ForMany()
@@ -97,7 +95,7 @@ def spectrum_of(problem: Problem, random_state: int = 0) -> MatrixSpectrum:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a builder needs to know: the data, the score of searches, the seed, how many items train, the spectrum."""
+    """The input of a builder: the data, the score of searches, the seed, the number of training items, the spectrum."""
 
     problem: Problem
     scoring: str
@@ -116,14 +114,14 @@ class Terms:
 
     @property
     def is_large(self) -> bool:
-        """Whether learners have their forms for many items: of large data also where few of its items train."""
+        """Whether learners take their forms for many items: for large data even if few of its items train."""
         return max(self.n_items, 0.8 * len(self.problem.y)) > (
             FOR_MANY.large // 2 if self.problem.is_matrix else FOR_MANY.large
         )
 
     @property
     def landmarks(self) -> dict[str, Any]:
-        """The parameters of an estimator that works on landmarks where there are very many items, and its seed."""
+        """Parameters of an estimator that works on landmarks if there are very many items, and its seed."""
         are_very_many = max(self.n_items, 0.8 * len(self.problem.y)) > FOR_MANY.large
         landmarks = self.n_landmarks if are_very_many else "auto"
         return {"landmarks": landmarks, "random_state": self.random_state}
@@ -158,12 +156,12 @@ class Terms:
 
     @property
     def n_landmarks(self) -> int:
-        """How many landmarks stand for many items: fewer where only a part of them trains."""
+        """Number of landmarks for many items: fewer if only a part of them trains."""
         return min(FOR_MANY.landmarks, max(100, self.n_items // 4))
 
     @property
     def n_parts(self) -> int:
-        """How many parts of a thousand items the training items make."""
+        """Number of parts of a thousand items that the training items are divided into."""
         return -(-self.n_items // FOR_MANY.part_items)
 
     def choose(self, classifier: Any, regressor: Any) -> Any:
@@ -207,27 +205,28 @@ def _listed(values) -> list[float]:
 class Learner:
     """One competitor."""
 
-    name: str  # what a user types
-    title: str  # what a reader sees
+    name: str  # on the command line
+    title: str  # in the report
     family: str  # a key of `mercerless.comparison.report.FAMILIES`
     make: Callable[[Terms], BaseEstimator]  # the unfitted estimator, which takes numbers
     kind: str = "matrix"  # or "table"
     task: str | None = None  # the only task it does
-    # of a matrix; or "given", "distances"; or for a matrix whose directions differ "directed", as given, or "both":
-    # new items come with both directions; of several matrices "matrix NAME", or "several": all by name
+    # The form of a matrix: "symmetric", "given" or "distances"; for a matrix whose directions differ also "directed"
+    # (as given) or "both" (new items come with both directions); for several matrices "matrix NAME" for one of them
+    # or "several" for a dict of all
     takes: str = "symmetric"
     group: str = ""  # learners that share decompositions run in one task
     # 0 a guess, neighbors, a linear model; 1 a kernel machine; 2 what adapts or combines
     complexity: int = 1
-    # with what power of the items the time of its form for many grows, from a thousand on
+    # the time of its form for many items grows with this power of their number, from a thousand on
     growth: float = 1.0
-    # that one fit on a thousand items takes, with its defaults if it has a search; roughly, until one is measured
+    # rough time of one fit on a thousand items (with the defaults if there is a search), used until one is measured
     seconds: float = 1.0
     encodes: bool = False  # it takes the words, dates and gaps of a table itself
-    is_expected: bool = False  # everybody asks for it: it is scored on all items if time allows
+    is_expected: bool = False  # every reader looks for it: it is scored on all items if time allows
 
     def has_defaults(self, terms: Terms) -> bool:
-        """Whether there is a search, and so a form without it."""
+        """Whether there is a search, and therefore a form without it."""
         return isinstance(self.make(terms), GridSearchCV)
 
     def in_form(self, form: str) -> Self:
@@ -245,7 +244,7 @@ class Learner:
         return make_pipeline(clone(preprocessor), estimator)
 
     def applies(self, problem: Problem) -> bool:
-        """Whether it is made for this kind of data and task at all."""
+        """Whether it is made for this kind of data and task."""
         if self.takes in ("directed", "both") and not problem.asymmetry:
             return False
         if self.takes == "several" and not problem.others:
@@ -262,7 +261,7 @@ def without_search(estimator: BaseEstimator) -> BaseEstimator:
 
 
 def matrix_for(problem: Problem, takes: str) -> Any:
-    """Return the training matrix in the form a learner takes; tables are as they are."""
+    """Return the training matrix in the form that a learner takes; tables are returned unchanged."""
     if not problem.is_matrix:
         return problem.X
     if takes == "several":
@@ -322,7 +321,7 @@ def rows_between(X: Any, takes: str, test: NDArray, train: NDArray) -> Any:
 
 
 def _steps(terms: Terms, *steps: BaseEstimator) -> BaseEstimator:
-    """Return the steps after the conversion of distances, as a pipeline where there are several."""
+    """Return the steps after the conversion of distances, as a pipeline if there are several."""
     steps = (conversion(terms.problem.kind), *steps) if terms.problem.small_is_like else steps
     return make_pipeline(*steps) if len(steps) > 1 else steps[0]
 
@@ -374,8 +373,10 @@ def _linear(terms: Terms) -> GridSearchCV:
 
 
 def _vector_machine(terms: Terms) -> GridSearchCV:
-    """Exact also for many items: machines on parts, or landmarks, of 16,000 do no better than one of 4000 that takes as
-    long."""
+    """A Gaussian support vector machine, exact for any number of items.
+
+    On 16,000 items, machines on parts or landmarks do no better than an exact one on 4000, which takes as long.
+    """
     gamma = float(_round(1.0 / terms.problem.n_features))
     if terms.problem.is_classification:
         machine = SVC(gamma=gamma)
@@ -536,7 +537,7 @@ def _gaussian_ridge(terms: Terms) -> GridSearchCV:
 
 
 def _table(terms: Terms) -> BaseEstimator:
-    """The table learner with its defaults, whatever the number of rows: it plans its own work for many."""
+    """The table learner with its defaults for any number of rows: it plans its own work."""
     return terms.choose(TableClassifier, TableRegressor)(random_state=terms.random_state)
 
 
@@ -854,7 +855,7 @@ def _part(item: str, text: str) -> float:
 
 
 def make_your_learner(problem: Problem, name: str, estimator: BaseEstimator) -> Learner:
-    """An estimator that the user brought; it takes the data as given, LAB also the words and gaps of a table."""
+    """An estimator of the user; it takes the data as given, a table learner also the words and gaps of a table."""
     if not (
         hasattr(estimator, "fit")
         and hasattr(estimator, "predict")
@@ -884,7 +885,7 @@ def group_arguments(estimator: BaseEstimator, groups: NDArray | None) -> dict[st
 
 
 def count_settings(estimator: BaseEstimator) -> int:
-    """How many settings a grid search tries; 0 for a learner that searches in its own way, or not at all."""
+    """Number of settings of a grid search; 0 for a learner without one."""
     estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     return len(ParameterGrid(estimator.param_grid)) if isinstance(estimator, GridSearchCV) else 0
 
@@ -893,9 +894,9 @@ def count_settings(estimator: BaseEstimator) -> int:
 
 
 class SharedSpectrum(SpectrumTransformer):
-    """`SpectrumTransformer` that remembers what it computed for the same matrix, known by its contents.
+    """`SpectrumTransformer` that caches its results by the contents of the matrix.
 
-    All learners see the same splits, so the matrix of one fold comes back for every mode and every C.
+    All learners use the same splits, so the matrix of one fold returns for every mode and every C.
     """
 
     def fit(self, X, y=None):
@@ -952,12 +953,12 @@ _MEMORY = _Memory(2**29)
 
 
 def forget_decompositions() -> None:
-    """Drop everything that was shared."""
+    """Empty the cache of shared decompositions."""
     _MEMORY.results.clear()
 
 
 class _SharedStabilized:
-    """Lets a Krein machine remember the flipped matrix of the same items, which does not depend on C."""
+    """Mixin of a Krein machine that caches the flipped matrix of the same items, which does not depend on C."""
 
     negative_penalty: float
     center: bool
@@ -976,7 +977,7 @@ class SharedKreinSVR(_SharedStabilized, KreinSVR):
 
 
 class _BothWays:
-    """Lets a directed stack take both directions of new items as `rows_between` puts them, side by side."""
+    """Mixin of a directed stack that takes both directions of new items as `rows_between` returns them."""
 
     n_features_in_: int
 
@@ -1010,7 +1011,7 @@ class BothWaysClassifier(_BothWays, SimilarityClassifier):
 
 
 def share_decompositions(estimator: BaseEstimator) -> BaseEstimator:
-    """Replace what decomposes matrices inside a search by what shares its work; returns `estimator`.
+    """Replace the steps of a search that decompose matrices by steps that share their work; return `estimator`.
 
     A directed stack, which is no search, becomes one that takes the rows of `rows_between`.
     """

@@ -1,11 +1,11 @@
-"""What reading files goes by: thresholds and usual names, with a sentence each."""
+"""Thresholds and usual names for reading files."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """What files may hold, and from when on a guess about them is made."""
+    """Bounds of files, and thresholds of the guesses about them."""
 
     #: Bytes at the start of a file by which its format is recognized.
     head_bytes: int = 65_536
@@ -38,7 +38,7 @@ LIMITS = ReadingLimits()
 
 @dataclass(frozen=True)
 class UsualNames:
-    """What arrays and columns are usually called; of several the first match is taken."""
+    """Usual names of arrays and columns; if several match, the first is taken."""
 
     #: Matrices in a file of several arrays.
     matrices: tuple[str, ...] = (
@@ -60,9 +60,9 @@ class UsualNames:
     labels: tuple[str, ...] = ("y", "labels", "label", "target", "targets", "classes", "class")
     #: Columns of groups that are never split.
     groups: tuple[str, ...] = ("group", "groups")
-    #: Columns that say which rows train and which test.
+    #: Columns that mark training and test rows.
     splits: tuple[str, ...] = ("split", "partition", "subset")
-    #: First columns that say what the rows are called.
+    #: First columns that name the rows.
     ids: tuple[str, ...] = (
         "",
         "id",

@@ -137,7 +137,7 @@ def _mirrored(lower: NDArray, has_diagonal: bool) -> NDArray:
 
 
 class PairMatrix(NamedTuple):
-    """A matrix made of pairs, and what was put where the list has no number."""
+    """A matrix made of pairs, and the numbers of pairs that are not listed."""
 
     X: NDArray
     ids: list[str]
@@ -148,10 +148,10 @@ class PairMatrix(NamedTuple):
 
 
 def pair_matrix(pairs: Pairs, kind: str) -> PairMatrix:
-    """Make a list of pairs a matrix: a pair in one direction counts for both unless the pairs are directed.
+    """Convert a list of pairs into a matrix: a pair in one direction counts for both unless the pairs are directed.
 
-    Pairs that are not listed are the farthest, since lists mostly leave out what is unlike, as a search does; those
-    listed without a number are unknown, and completed later.
+    Pairs that are not listed are the farthest, since lists (such as the hits of a search) mostly leave out unlike
+    pairs; those listed without a number are unknown, and completed later.
     """
     known = pairs.values[~np.isnan(pairs.values)]
     if not len(known):

@@ -1,4 +1,4 @@
-"""Is the negative part of a similarity matrix useful or harmful? Asked of held-out labels, not of its size.
+"""Is the negative part of a similarity matrix useful or harmful? Held-out labels decide, not its size.
 
 The words are those of `negative_spectrum_.verdict`: useful, harmful, undecided, absent.
 """
@@ -18,17 +18,17 @@ from mercerless.spectra import Indefiniteness, decompose
 
 
 class NegativePart(NamedTuple):
-    """What held-out labels say about the negative eigenvalues.
+    """Effect of the negative eigenvalues on held-out predictions.
 
-    ``z`` is by how many standard errors the calibrated out-of-fold loss is lower with the negative part, as the
-    automatic stack judges it (`SimilarityClassifier.negative_spectrum_`).
+    ``z`` is the number of standard errors by which the calibrated out-of-fold loss is lower with the negative part,
+    as the automatic stack measures it (`SimilarityClassifier.negative_spectrum_`).
     """
 
     # out-of-fold squared error of a ridge that uses the negative part, relative to that of the mean
     flip_loss: float
     clip_loss: float  # of one that leaves it out
     z: float
-    p_value: float  # how often it helps as much when its items are shuffled, by squared error
+    p_value: float  # share of shuffled copies that help as much, by squared error
     n_permutations: int
     n_items: int
     verdict: str  # "useful" or "harmful" if z is beyond 2, else "undecided"
@@ -105,7 +105,7 @@ def _count_as_good(
 
 
 def _thin(K, y, targets, most: int, rng):
-    """Keep a random part of the items where there are more than `most`."""
+    """Keep a random part of the items if there are more than `most`."""
     if len(K) <= most:
         return K, y, targets
     keep = np.sort(rng.choice(len(K), most, replace=False))
@@ -129,7 +129,7 @@ def _out_of_fold(
 
 
 def negative_sentences(spectrum: Indefiniteness, judged: NegativePart | None) -> list[str]:
-    """Say whether the negative part of the spectrum is useful, harmful, undecided or absent."""
+    """Sentences on whether the negative part of the spectrum is useful, harmful, undecided or absent."""
     if spectrum.is_psd:
         return [
             "The negative part of the spectrum is absent: the similarities are positive "

@@ -53,7 +53,7 @@ def paragraphs(sentences: Iterable[str]) -> Html:
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> Html:
-    """A list of names and what they are."""
+    """A list of names and descriptions."""
     return fill(
         "words.facts",
         entries=fill_each("words.fact", ({"what": what, "value": value} for what, value in pairs)),
@@ -63,7 +63,7 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> Html:
 def whole_page(
     title: str, sections: Iterable[Html], version: str, finished: str, has_script: bool = False
 ) -> Html:
-    """The page with its style inside; a browser runs no script but its own, which sorts and filters, by its digest."""
+    """The page with its style inside; by a digest, a browser runs only its own script, which sorts and filters."""
     script = Html()
     allowed = Html()
     if has_script:

@@ -1,4 +1,4 @@
-"""The data before any learning: types, gaps, distributions, copies, near-repeats, and what a matrix looks like."""
+"""The data before any learning: types, gaps, distributions, copies, near-repeats, and pictures of a matrix."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataLimits:
-    """How much of the data the portrait shows, and what counts as a near-repeat."""
+    """How much of the data the portrait shows, and the thresholds of its findings."""
 
     columns: int = 10  # of a table; the next are folded
     most_columns: int = 200
@@ -40,13 +40,13 @@ class DataLimits:
     levels: int = 5  # of a column of words that are named
     drawn: int = 320  # items of the ordered matrix
     edges: int = 30  # lines between classes in it
-    repeats: int = 2000  # items among which near-repeats are looked for
+    repeats: int = 2000  # items that are searched for near-repeats
     beside: int = 2  # items at most so far apart in the file are beside each other
     apart: int = 10  # items farther apart than this are not
-    nearer: float = 0.8  # of the distance to the nearest item apart: one beside that repeats
-    twin: float = 0.05  # of the distance to the third nearest: one that is almost a copy
-    share: float = 0.3  # of items with such a neighbor that is worth a warning
-    shuffles: int = 3  # of the file, for what chance gives
+    nearer: float = 0.8  # of the distance to the nearest item apart: an item beside that repeats
+    twin: float = 0.05  # of the distance to the third nearest: an item that is almost a copy
+    share: float = 0.3  # of items with such a neighbor, for a warning
+    shuffles: int = 3  # of the file, to estimate the share by chance
     fewest: int = 50  # items, below which nothing is reported
     fewest_columns: int = 3  # of a table: along one or two, sorted rows are near each other
     alike: float = 0.95  # of Cramér's V: columns that nearly follow from each other
@@ -55,7 +55,9 @@ class DataLimits:
     fewest_values: int = 20  # of some column: in tables of a few levels many rows are alike
     together: float = 0.3  # of Cramér's V: pairs of columns that are listed
     most_pairs: int = 8  # of them
-    by_chance: float = 0.05  # of tables without associations list one, or mark one with the target
+    by_chance: float = (
+        0.05  # of tables without associations that list one, or mark one with the target
+    )
     first_rows: int = 5
     first_columns: int = 60  # of the first rows
     cell: int = 24  # characters of a cell that are shown
@@ -155,7 +157,7 @@ class Association(NamedTuple):
 
 
 def strongest_pairs(problem: Problem) -> list[Association]:
-    """The pairs of columns that are associated most, beyond chance."""
+    """The pairs of columns with the strongest associations beyond chance."""
     pairs = list(combinations(_column_codes(problem).items(), 2))
     found = []
     for (one, a), (other, b) in pairs:
@@ -195,7 +197,7 @@ def alike_columns(problem: Problem) -> list[list[str]]:
 
 
 def _compared_rows(problem: Problem) -> NDArray:
-    """Rows from the whole file, for a sorted one begins with a single class."""
+    """Rows from the whole file, since a sorted one begins with a single class."""
     n_rows = len(problem.y)
     return np.linspace(0, n_rows - 1, min(n_rows, LIMITS.repeats)).round().astype(int)
 
@@ -263,7 +265,7 @@ def _chance(a: NDArray, b: NDArray) -> float:
 
 
 def _association_table(problem: Problem) -> Html:
-    """The pairs that are associated most, and how it is measured."""
+    """The table of the strongest associations, and an explanation of the measure."""
     pairs = strongest_pairs(problem)
     rows = [
         {
@@ -311,7 +313,7 @@ def _first_rows(problem: Problem) -> Html:
 
 
 def _cell(value: Any) -> Html:
-    """A cell of the table; of a long text the beginning, and the whole of it for a pointer."""
+    """A cell of the table; a long text is cut, and shown whole under the pointer."""
     text = _cell_text(value)
     if len(text) <= LIMITS.cell:
         return fill("data.cell", text=text)
@@ -380,7 +382,7 @@ def near_repeats(problem: Problem) -> list[str]:
 
 
 def _has_numbers(problem: Problem) -> bool:
-    """Whether a table has columns enough, and one of many different values."""
+    """Whether a table has enough columns, and one of many different values."""
     n_columns = problem.X.shape[1]
     values = problem.numbered[: LIMITS.repeats]
     most = max(len(np.unique(values[:, place])) for place in range(n_columns))
@@ -388,7 +390,7 @@ def _has_numbers(problem: Problem) -> bool:
 
 
 def _share_beside(D: NDArray, across: NDArray) -> float:
-    """The share of items that are clearly nearer to one beside them in the file than to every one apart."""
+    """Share of items that are clearly nearer to an item beside them in the file than to all items apart."""
     place = np.arange(len(D))
     away = np.abs(place[:, None] - place)
     beside = np.where((away > 0) & (away <= LIMITS.beside), across, np.inf).min(axis=1)
@@ -445,7 +447,7 @@ def _column_table(rows: list[dict[str, Any]]) -> Html:
 
 
 def column_names(problem: Problem) -> list[str]:
-    """The columns' names, or where they stand."""
+    """Names of the columns, or their positions."""
     if hasattr(problem.X, "columns"):
         return list(problem.X.columns)
     n_columns = problem.X.shape[1]

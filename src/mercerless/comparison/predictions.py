@@ -1,4 +1,4 @@
-"""What the recommended learner predicts for items it has not seen: errors, thresholds, importance, all metrics."""
+"""Predictions of the recommended learner for items it has not seen: errors, thresholds, importance, all metrics."""
 
 import csv
 import gzip
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PredictionLimits:
-    """How long the page may fit again, and how much it shows."""
+    """Time for refits of the page, and how much it shows."""
 
     seconds: float = 15.0  # of fits if there is no budget
     page_share: float = 0.05  # of the budget that the page may take beyond it
@@ -65,7 +65,7 @@ LIMITS = PredictionLimits()
 
 
 def seconds_for_page(comparison: "Comparison") -> float:
-    """Seconds that the page may take: what is left of the budget, and a little more."""
+    """Seconds that the page may take: the rest of the budget, and a little more."""
     if comparison.budget is None:
         return float("inf")
     unused = max(0.0, comparison.budget - comparison.elapsed)
@@ -82,7 +82,7 @@ class Refit(NamedTuple):
 
 @dataclass
 class Refits:
-    """Learners fitted again for the page, within a time limit; what was fitted is kept."""
+    """Learners fitted again for the page, within a time limit; fitted ones are kept."""
 
     comparison: "Comparison"
     seconds: float
@@ -90,7 +90,7 @@ class Refits:
 
     @classmethod
     def within_budget(cls, comparison: "Comparison") -> "Refits":
-        """As long as the time for the page allows."""
+        """Refits within the time for the page."""
         if comparison.budget is None:
             return cls(comparison, LIMITS.seconds)
         allowed = LIMITS.fits_share * seconds_for_page(comparison)
@@ -102,7 +102,7 @@ class Refits:
         return float(row["fit_time"]) + float(row["predict_time"]) * len(self.comparison.problem.y)
 
     def fit(self, name: str, split: tuple[int, int]) -> Refit | None:
-        """The learner on this split; None if the time is not enough, or it fails."""
+        """Fit a learner on this split; None if the time does not suffice or the fit fails."""
         if (name, split) not in self.fitted:
             if self.cost(name) > self.seconds:
                 return None
@@ -136,7 +136,7 @@ def _fit_again(comparison: "Comparison", name: str, split: tuple[int, int]) -> R
         keep_groups(estimator, folds)
         group_options = group_arguments(estimator, problem.groups[train])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what this fit warns of was said when it was scored
+        warnings.simplefilter("ignore")  # the same warnings were shown when it was scored
         estimator.fit(X_train, problem.y[train], **group_options)
     return Refit(estimator, X_test, test)
 
@@ -148,7 +148,7 @@ def first_splits(comparison: "Comparison") -> list[tuple[int, int]]:
 
 
 def whose_predictions(comparison: "Comparison") -> str:
-    """Which items the pictures show, and how their score and that of the table belong together."""
+    """A sentence on which items the pictures show, and how their score relates to that of the table."""
     name = comparison.recommended
     scores = [
         comparison.results[name][split].scores[comparison.metric]
@@ -169,7 +169,7 @@ def whose_predictions(comparison: "Comparison") -> str:
 
 
 def confusion_section(held: Predicted, problem: Problem, caption: str) -> Html:
-    """What is taken for what."""
+    """The section with the confusion matrix."""
     classes = np.unique(problem.y)
     counts = count_pairs(held.target, held.predicted, len(classes))
     matrix = Html()
@@ -205,7 +205,7 @@ def _confusion_matrix(counts: NDArray, classes: NDArray) -> Html:
 
 
 def hard_classes(counts: NDArray, classes: NDArray) -> str:
-    """The class that is recognized least, and what it is taken for, in a sentence."""
+    """A sentence on the class with the lowest recall and the class it is confused with."""
     totals = counts.sum(axis=1)
     recall = np.where(totals > 0, np.diagonal(counts) / np.maximum(totals, 1), np.nan)
     worst = int(np.nanargmin(recall))
@@ -225,7 +225,7 @@ def hard_classes(counts: NDArray, classes: NDArray) -> str:
 
 
 def numbers_section(held: Predicted, caption: str) -> Html:
-    """Predicted against given numbers, and what is left."""
+    """The section with predicted against given numbers, and residuals."""
     n_dots = min(len(held.rows), LIMITS.dots)
     kept = np.linspace(0, len(held.rows) - 1, n_dots).round().astype(int)
     given = held.target[kept].astype(float)
@@ -264,7 +264,7 @@ def numbers_section(held: Predicted, caption: str) -> Html:
 
 
 class Ranking(NamedTuple):
-    """Out-of-fold scores of two classes: which learner's, the items, whether they are positive, and the scores."""
+    """Out-of-fold scores of two classes: the learner, the items, whether they are positive, and the scores."""
 
     learner: str
     rows: NDArray
@@ -362,7 +362,7 @@ def _thinned(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def best_threshold(is_positive: NDArray, score: NDArray, cost: float) -> float:
-    """The threshold at and above which to call an item positive, if a miss costs so many false alarms."""
+    """The threshold of least cost if a miss costs `cost` false alarms; items at and above it are positive."""
     order = np.argsort(-score, kind="stable")
     found = np.concatenate([[0], np.cumsum(is_positive[order])])
     alarms = np.concatenate([[0], np.cumsum(~is_positive[order])])
@@ -508,7 +508,7 @@ def _loss(comparison: "Comparison", importance: Any, place: int) -> str:
 
 
 def other_metrics(comparison: "Comparison", name: str) -> dict[str, float]:
-    """The usual metrics of a learner, means over the splits of those of their out-of-fold predictions."""
+    """The usual metrics of a learner: means over the splits, from out-of-fold predictions."""
     row = next(row for row in comparison.table if row["learner"] == name)
     known = {WORDS[metric]: row[metric] for metric in WORDS if metric in row}
     records = [comparison.results[name][split] for split in comparison.splits]
@@ -522,7 +522,7 @@ def other_metrics(comparison: "Comparison", name: str) -> dict[str, float]:
 
 
 def _class_metrics(problem: Problem, target: NDArray, predicted: NDArray) -> dict[str, float]:
-    """From counts, for scikit-learn's functions check their input longer than these take."""
+    """Metrics of classes from counts; scikit-learn's functions spend most of their time on checks."""
     classes, sizes = np.unique(problem.y, return_counts=True)
     counts = count_pairs(target, predicted, len(classes)) / len(target)
     hits = np.diagonal(counts)
@@ -552,7 +552,7 @@ def _class_metrics(problem: Problem, target: NDArray, predicted: NDArray) -> dic
 
 
 def count_pairs(target: NDArray, predicted: NDArray, n_classes: int) -> NDArray:
-    """How often a class, in the rows, was predicted to be another, in the columns."""
+    """Confusion counts: given classes in rows, predicted ones in columns."""
     counts = np.zeros((n_classes, n_classes), dtype=int)
     np.add.at(counts, (target.astype(int), predicted.astype(int)), 1)
     return counts
@@ -571,7 +571,7 @@ def _number_metrics(problem: Problem, target: NDArray, predicted: NDArray) -> di
 
 
 def _digits(column: NDArray) -> int:
-    """How many digits after the point show three of the largest number."""
+    """Digits after the point that show three significant digits of the largest number."""
     largest = np.max(np.abs(column[np.isfinite(column)]), initial=1e-300)
     return int(np.clip(2 - np.floor(np.log10(0.999 * largest)), 0, 6))
 
@@ -613,10 +613,10 @@ def metrics_section(comparison: "Comparison") -> Html:
 
 
 def predictions_csv(comparison: "Comparison") -> tuple[str, int]:
-    """Out-of-fold predictions of the recommended learner as CSV, and how many rows they are.
+    """Out-of-fold predictions of the recommended learner as CSV, and the number of rows.
 
-    Probabilities are those of the best learner that gives them; if it is not the recommended one, the head of their
-    columns names it.
+    Probabilities are those of the best learner that has them; if it is not the recommended one, the titles of their
+    columns name it.
     """
     problem = comparison.problem
     names = item_names(problem)

@@ -38,7 +38,7 @@ from mercerless.spectra import DissimilarityKernel, check_kind, matrix_kind, sym
 
 
 class Guess(NamedTuple):
-    """Something that was inferred: what, the finding, why, and the option that overrides it."""
+    """Something that was inferred: its subject, the finding, the reason, and the option that overrides it."""
 
     what: str
     value: str
@@ -60,9 +60,9 @@ class Problem:
 
     ``X`` is a table (numbers, or a DataFrame that `preprocessor` makes numbers), or the square matrix of similarities
     or distances of items, named `ids`. Rows of a given test set are in `X_test`, against the training items, and those
-    of the other direction in `reverse_test` if it is known. If there are several matrices, ``X`` is the first, called
-    `array`, and `others` has the others by name. `missing` are the words that the user said mean a gap, `target` is the
-    name of the column that ``y`` was, if it has one.
+    of the other direction in `reverse_test` if it is known. If there are several matrices, ``X`` is the first, named
+    `array`, and `others` has the others by name. `missing` are the words that mean a gap by the user's option,
+    `target` is the name of the column ``y``, if it has one.
     """
 
     kind: str
@@ -103,7 +103,7 @@ class Problem:
 
     @cached_property
     def asymmetry(self) -> float:
-        """Relative asymmetry of the matrix, 0 where it is only rounding."""
+        """Relative asymmetry of the matrix, 0 if it is only rounding."""
         if not self.is_matrix:
             return 0.0
         amount = relative_asymmetry(self.X)
@@ -111,7 +111,7 @@ class Problem:
 
     @property
     def similarities(self) -> NDArray:
-        """The symmetric similarities whose spectrum is looked at; distances and dissimilarities are centered."""
+        """The symmetric similarities whose spectrum is analyzed; distances and dissimilarities are centered."""
         K = symmetrize(self.X) if self.asymmetry else self.X
         return conversion(self.kind).fit_transform(K) if self.small_is_like else K
 
@@ -123,14 +123,14 @@ class Problem:
 
     @cached_property
     def n_features(self) -> int:
-        """How many numbers a row of a table becomes."""
+        """Number of numeric features that a row of a table becomes."""
         if self.preprocessor is None:
             return self.X.shape[1]
         return clone(self.preprocessor).fit_transform(self.X).shape[1]
 
     @cached_property
     def numbered(self) -> NDArray:
-        """X as numbers that are equal where the cells are: what tells copies of an item from other items."""
+        """X as numbers that are equal if and only if the cells are, to detect copies of items."""
         if self.preprocessor is None:
             return self.X
         pd = import_optional("pandas", "table", "Reading tables")
@@ -179,10 +179,10 @@ def make_problem(
     target: str | None = None,
     guesses: Iterable[Guess] = (),
 ) -> Problem:
-    """Check arrays, a DataFrame or items and make them a problem; arguments are those of `compare`.
+    """Check arrays, a DataFrame or items and return a problem; arguments are those of `compare`.
 
     Items without a label are left out. ``test`` marks the items of X that are the given test set, ``target`` names y
-    (None: its own name, if it has one), ``guesses`` is what was inferred before.
+    (None: its own name, if it has one), ``guesses`` are those made before.
     """
     guesses = list(guesses)
     if target is None:
@@ -285,7 +285,7 @@ def _check_sizes(X: Any, kind: str, array: str, others: dict[str, Matrix]) -> No
 
 
 def _check_matrix(X: NDArray, kind: str) -> NDArray:
-    """Return a square matrix of its kind that memory is enough for."""
+    """Return a checked square matrix of its kind; raise if memory does not suffice."""
     X = check_square(
         X, f"The matrix of {'similarities' if kind == 'strings' else kind + ' values'}"
     )
@@ -296,7 +296,7 @@ def _check_matrix(X: NDArray, kind: str) -> NDArray:
     if kind == "distance":
         check_kind(X, kind, "The matrix", "kind")
         X = np.maximum(X, 0.0)
-        np.fill_diagonal(X, 0.0)  # what is left on it is rounding
+        np.fill_diagonal(X, 0.0)  # other values on it are rounding
     return X
 
 
@@ -314,7 +314,7 @@ def _check_groups(groups: ArrayLike, n_items: int) -> NDArray:
 
 
 def _without_gaps(X: NDArray, kind: str | None, guesses: list[Guess]) -> NDArray:
-    """Complete a matrix of similarities or distances that lacks some entries, and say so; raise at other NaN."""
+    """Complete a matrix of similarities or distances that lacks some entries, with a guess; raise at other NaN."""
     if not np.isnan(X).any() or X.shape[0] != X.shape[1] or kind == "table":
         return check_real(X, "X")
     done = fill_gaps(X)
@@ -325,7 +325,7 @@ def _without_gaps(X: NDArray, kind: str | None, guesses: list[Guess]) -> NDArray
 
 
 def _compare_items(X, X_test, kind, similarity, guesses) -> tuple:
-    """Return the matrix of items, that of the test items, what it is, the items and how they were compared."""
+    """Return the matrix of the items and of the test items, its kind, the items, and the similarity."""
     items = tuple(str(item) for item in X) if kind == "strings" or _are_strings(X) else tuple(X)
     if similarity is None:
         similarity = "levenshtein"
@@ -347,7 +347,7 @@ def _compare_items(X, X_test, kind, similarity, guesses) -> tuple:
 
 
 def _from_frame(X, X_test, kind, guesses) -> tuple:
-    """Return a DataFrame as a matrix or a table of known columns, with the fields of `Problem` that say so."""
+    """Return a DataFrame as a matrix or a table of known columns, with the fields of `Problem` that describe it."""
     numeric = all(map(is_number_type, X.dtypes))
     names = tuple(map(str, X.columns))
     _check_names(names, "X")
@@ -396,7 +396,7 @@ def _from_frame(X, X_test, kind, guesses) -> tuple:
 
 
 def _check_names(names: Sequence[str], what: str) -> None:
-    """Raise if two have the same name."""
+    """Raise if a name is repeated."""
     repeated, times = Counter(names).most_common(1)[0]
     if times > 1:
         raise ValueError(
@@ -405,7 +405,7 @@ def _check_names(names: Sequence[str], what: str) -> None:
 
 
 def _columns_by_name(frame: Any, names: Iterable[str], what: str) -> Any:
-    """Return the columns of these names, in this order; raise if one is missing or there twice."""
+    """Return the columns of these names, in this order; raise if one is missing or repeated."""
     columns = [str(column) for column in frame.columns]
     _check_names(columns, what)
     places = {column: place for place, column in enumerate(columns)}
@@ -537,7 +537,7 @@ def _labels_like(y: NDArray, y_test: NDArray) -> NDArray:
 
 
 def _check_test_classes(y: NDArray, y_test: NDArray) -> None:
-    """Raise if a test set has classes that nothing can be learned about."""
+    """Raise if a test set has classes that no training item has."""
     strange = np.setdiff1d(y_test, y)
     if len(strange):
         raise ValueError(
@@ -562,7 +562,7 @@ def _are_strings(X) -> bool:
 
 
 def _as_labels(y: Any, n_items: int) -> NDArray:
-    """Return one label per item, missing ones among them."""
+    """Return one label per item, including missing ones."""
     remedy = "there must be one label per item; compare several targets one by one"
     try:
         y = np.asarray(y)
@@ -594,7 +594,7 @@ def _name_of(y: Any) -> str:
 
 
 def _labeled_items(y: NDArray, guesses: list[Guess], items: str = "items") -> NDArray:
-    """Return the places of the items that have a label; say how many have none."""
+    """Return the positions of the items that have a label, and record how many have none."""
     if y.dtype.kind == "f":
         is_labeled = ~np.isnan(y)
     elif y.dtype.kind in "OUST":
@@ -655,7 +655,7 @@ def guess_kind(X: NDArray) -> tuple[str, str]:
 
 
 def conversion(kind: str) -> DissimilarityKernel:
-    """The step that makes similarities of distances (squared) or dissimilarities (as they are)."""
+    """The step that converts distances (squared) or dissimilarities (as they are) to similarities."""
     return DissimilarityKernel() if kind == "distance" else DissimilarityKernel(power=1.0)
 
 

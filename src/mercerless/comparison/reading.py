@@ -62,7 +62,7 @@ def read_problem(
     labels : str or None, default=None
         A file with one label per item, or with their names and labels, or the column (or array) that holds them.
     kind, task : str or None, default=None
-        What the data and labels are; None infers it.
+        Kind of the data, and task; None infers them.
     groups : str or None, default=None
         The column (or array, or file) of groups; None looks for one named "group"; "none" uses none.
     array : str or None, default=None
@@ -131,7 +131,7 @@ def read_problem(
 
 @dataclass
 class _Source:
-    """A file and the options about it; `read` infers the rest and records it in `guesses`."""
+    """A file and the options that describe it; `read` infers the rest and records it in `guesses`."""
 
     path: Path
     labels: str | None
@@ -205,7 +205,7 @@ class _Source:
     # ------------------------------------------------------------------------------------------------- items
 
     def _are_lines(self) -> bool:
-        """Whether every line is one text: by the format, or since there are no columns and mostly words."""
+        """Whether every line is one text: by the format, or because there are no columns and mostly words."""
         if self.format == "lines":
             return True
         has_label_file = self.labels is not None and Path(self.labels).is_file()
@@ -395,7 +395,7 @@ class _Source:
                 )
 
     def _with_gaps(self, table: CellTable) -> CellTable:
-        """Return the table with gaps where `--missing` says so; a word that is nowhere is a mistake."""
+        """Return the table with gaps for the words of `--missing`; raise if a word does not occur."""
         for word in self.missing:
             found = table.with_gaps([word])
             n_cells = int(found.frame.isna().sum().sum() - table.frame.isna().sum().sum())
@@ -407,7 +407,7 @@ class _Source:
         return table.with_gaps(self.missing)
 
     def _note_format(self, table: CellTable) -> None:
-        """Record what the format says, what names the rows, and what the word "None" means."""
+        """Record what the format implies, the column of names, and the meaning of the word "None"."""
         if table.kind is not None and self.kind is None:
             self.kind = table.kind
             reason = "R printed them" if table.kind == "distance" else "the lines are SMILES"
@@ -437,7 +437,7 @@ class _Source:
         return list(table.frame.to_numpy(dtype=np.float64))
 
     def _choose_warping(self, table: CellTable) -> None:
-        """Series of unequal length are compared by time warping; if that takes too long, or on request, stretched."""
+        """Compare series of unequal length by time warping; stretch them on request or if that takes too long."""
         if not table.series or self.similarity is not None:
             return
         if (
@@ -453,7 +453,7 @@ class _Source:
         self.guess("series", f"{table.series}, compared by dynamic time warping", why, "similarity")
 
     def _parse_column(self, table: CellTable, name: str) -> NDArray:
-        """Return the labels of a column, and record which words among numbers are none."""
+        """Return the labels of a column, and record which words among numbers count as missing."""
         cells = table.text(name)
         y = parse_labels(cells, f"column {name!r} of {self.what}", table.none_is_missing)
         if y.dtype.kind == "f":
@@ -582,7 +582,7 @@ class _Source:
     def _is_class_first(self, table: CellTable) -> bool:
         """Whether a table of numbers without header has its classes in front, as UCR's time series have.
 
-        So it is if whole numbers of few values come before many columns of decimals, or if only the first column has
+        This holds if whole numbers of few values come before many columns of decimals, or if only the first column has
         consecutive codes and the last has too many values for classes. Raises if other columns may be classes, too.
         """
         frame = table.frame
@@ -609,7 +609,7 @@ class _Source:
         return True
 
     def _text_column(self, table: CellTable) -> str | None:
-        """Return the column of strings to compare, if that is what the file is for."""
+        """Return the column of strings to compare, or None if the file is a table."""
         columns = zip(table.frame.columns, table.frame.dtypes)
         words = [str(name) for name, dtype in columns if dtype.kind == "O"]
         if self.kind not in (None, "strings"):
@@ -643,7 +643,7 @@ class _Source:
         return np.array(table.text(name)), table.without([name])
 
     def _table_split(self, table: CellTable) -> tuple[NDArray | None, CellTable]:
-        """Take out a column that says train or test; True marks test rows."""
+        """Remove the column that marks training and test rows; return the rest, and True for test rows."""
         for name in map(str, table.frame.columns):
             if name.lower() not in NAMES.splits:
                 continue
@@ -688,7 +688,7 @@ class _Source:
         return Pairs(self.path, first, second, values, names[2], why, lines=table.lines)
 
     def _from_pairs(self, pairs: Pairs) -> Problem:
-        """Make a list of pairs a matrix, and record what was put where the list has no number."""
+        """Convert a list of pairs into a matrix, and record the numbers of pairs that are not listed."""
         kind = self.kind or pairs.kind
         if kind is None:
             kind = self._kind_of_pairs(pairs)

@@ -1,4 +1,4 @@
-"""What a comparison keeps of every fit: typed in memory, JSON only in files."""
+"""Records of the fits of a comparison: typed in memory, JSON only in files."""
 
 import json
 import shutil
@@ -16,10 +16,10 @@ from mercerless.core.files import write_text
 
 
 class Level(NamedTuple):
-    """How a learner is trained: more items count more, and of equal numbers a search counts more than defaults."""
+    """How a learner is trained; sorted by the number of items, then a search above the defaults."""
 
     part: float = 1.0  # of the training set
-    form: str = "search"  # or "defaults"; the alphabet puts them in the right order
+    form: str = "search"  # or "defaults"; alphabetical order is the right one
 
 
 class Task(NamedTuple):
@@ -43,11 +43,11 @@ class Task(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One fit: what it was, what it scored and what it cost; `error` says why there is no score.
+    """One fit: its task, scores and costs; `error` is the reason if there is no score.
 
-    `target` and `predicted` hold classes by number, or numbers; both are empty where a score has no use for them.
-    `probability` has a column for every class, or, if the learner gives none but ranks two classes, one column of
-    scores that are larger for the second class; it is empty for numbers and learners that do not rank.
+    `target` and `predicted` hold classes by number, or numbers; both are empty if no score needs them. `probability`
+    has a column for every class; for a learner without probabilities that ranks two classes, one column of scores,
+    larger for the second class; it is empty for numbers and learners that do not rank.
     """
 
     task: Task
@@ -83,7 +83,7 @@ class Record(NamedTuple):
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
-        """The record that `to_plain` wrote; KeyError or TypeError where it is none."""
+        """The record that `to_plain` wrote; raises KeyError or TypeError for anything else."""
         task = Task(*(plain.pop(name) for name in Task._fields))
         if plain.keys() != {*cls._fields} - {"task"}:
             raise KeyError("not a record")
@@ -95,7 +95,7 @@ class Record(NamedTuple):
 
 
 def _digest(content: str) -> str:
-    """Return what a damaged record no longer has."""
+    """Return a checksum, by which damaged records are detected."""
     return blake2b(content.encode(), digest_size=12).hexdigest()
 
 

@@ -124,8 +124,8 @@ def render_matrix(
 ) -> str:
     """Return the page on a matrix of this kind, HTML that needs nothing else, with or without labels or numbers y.
 
-    The first line says what it is, every other one begins with a few words, and from the 18th character on has what
-    is said of them. The eigenvalues are those of the symmetric similarities, descending.
+    The first of `lines` describes the matrix; in the others a name fills 17 characters, and its value follows. The
+    eigenvalues are those of the symmetric similarities, descending.
     """
     names = [f"item {i + 1}" for i in range(len(X))]
     rows = some_items(len(X), ())
@@ -195,7 +195,7 @@ def _head(comparison: "Comparison", seconds: float) -> Html:
     tested = ""
     if len(problem.y) > N_FOLDS * SIZES.most_tested:
         tested = f"each split tested on {SIZES.most_tested:,} items; "
-    # an open verdict begins with what the answer says
+    # an undecided verdict begins with the sentence of the answer
     verdict = comparison.verdict if comparison.is_decided else comparison.verdict[1:]
     sentences = [answer(comparison), *verdict]
     if comparison.interrupted:
@@ -223,7 +223,7 @@ def _head(comparison: "Comparison", seconds: float) -> Html:
 
 
 def _use(comparison: "Comparison", command: str | None) -> Html:
-    """The shortest way to the recommended learner; the long one is folded."""
+    """The section with the shortest code for the recommended learner; the full program is folded."""
     shell = _fit_command(comparison, command)
     best = comparison.table[0]
     how = "with its default settings" if best["form"] == "defaults" else "with its search"
@@ -267,7 +267,7 @@ def _fit_command(comparison: "Comparison", command: str | None) -> str:
 
 
 def _predictions(comparison: "Comparison", held: Any) -> Html:
-    """What the recommended learner predicts, against what was given."""
+    """The section with predictions of the recommended learner against the given targets."""
     if not held.is_kept:
         return Html()
     caption = whose_predictions(comparison)
@@ -359,7 +359,7 @@ def _line(comparison: "Comparison", row: dict[str, Any], low: float, high: float
 
 
 def family_words(family: str) -> str:
-    """What kind of learner a family is, in words."""
+    """Description of a family of learners."""
     words = {
         "baseline": "ordinary baseline",
         "raw": "matrix as it is",
@@ -372,7 +372,7 @@ def family_words(family: str) -> str:
 
 
 def _caption(row: dict[str, Any]) -> str:
-    """What kind of learner a row is, and how many items it was trained on if that is not all."""
+    """Description of a learner in a row, and the number of its training items if these are not all."""
     caption = family_words(row["family"])
     if row["part"] < 1.0:
         caption += f", trained on {row['n_train']:,} items"

@@ -91,9 +91,9 @@ def compare(
     y : array-like of shape (n,)
         Classes, or numbers.
     kind : {"similarity", "distance", "dissimilarity", "table", "strings"} or None, default=None
-        What X is; None finds out.
+        Kind of X; None infers it.
     task : {"classification", "regression"} or None, default=None
-        What y is; None finds out.
+        Whether y holds classes or numbers; None infers it.
     kernel : str, callable or None, default=None
         How items are compared: a function of two items, similarity or distance, or the name of one for strings
         (``"levenshtein"``, ``"jaro_winkler"``, ...); None compares strings by edit distance.
@@ -111,8 +111,8 @@ def compare(
         estimator}`` runs them beside all that apply, which is what None means.
     budget : float, str or None, default="2m"
         Seconds, or a string such as ``"90s"``, ``"2m"`` or ``"1h"``; None means no limit. Defaults are scored first,
-        then searches are run, cheap ones first, and repeats; at the end running fits are stopped. The verdict says
-        which learners were not searched, were trained on parts of the training sets, or not at all.
+        then searches are run, cheap ones first, and repeats; at the end running fits are stopped. The verdict names
+        the learners that were not searched, were trained on parts of the training sets, or not at all.
     repeats : int or None, default=None
         Run exactly this many repeats of every search, whatever they cost; None lets the budget decide.
     curves : bool, default=True
@@ -123,11 +123,11 @@ def compare(
     random_state : int, default=0
         Seed of the splits and of the learners.
     name : str, default="data"
-        What to call the data in the report.
+        Name of the data in the report.
     resume : bool, default=False
         Continue a comparison of the same data and settings that was interrupted, or not decided within its budget.
     progress : callable of (text, done, total) or None, default=None
-        Called with how far the comparison is; None shows a bar on a terminal.
+        Called to report progress; None shows a bar on a terminal.
 
     Returns
     -------
@@ -230,7 +230,7 @@ def _without_probabilities(learners: list[Learner], terms: Terms) -> dict[str, s
 
 
 def _work_folder(terms: Terms, learners: list[Learner]) -> Path:
-    """Return where finished tasks are kept until the run is complete: one folder per data and settings."""
+    """Return the folder of finished tasks, kept until the run is complete: one per data and settings."""
     names = []
     for learner in learners:
         is_yours = learner.family == "yours"
@@ -244,18 +244,18 @@ def _work_folder(terms: Terms, learners: list[Learner]) -> Path:
 
 @dataclass(repr=False)
 class Comparison:
-    """The outcome of `compare`: what was scored, what can be said about it, and what to use.
+    """The outcome of `compare`: all scores, the statistics of their differences, and the recommendation.
 
     Parameters
     ----------
     terms : Terms
         The data and what was inferred about it, the score that counts, the spectrum, and the seed.
     learners : list of Learner
-        What was to be run.
+        The learners that were requested, or all that apply.
     records : list of Record
         One per fit: learner, repeat, fold, part of the training set, scores, times, size.
     negative : NegativePart or None
-        What held-out labels say about the negative part; None where there is none, or no time was left to judge it.
+        Effect of the negative part on held-out labels; None if there is no such part, or no time was left to judge it.
     reasons : dict of str to str
         Why a learner may lack scores.
     failed : dict of str to str
@@ -269,9 +269,9 @@ class Comparison:
     limits : dict of str to Level
         Levels up to which learners were requested.
     missing_seconds : float
-        What scoring every learner on all items would still take, roughly.
+        Rough time that scoring every learner on all items would still take.
     to_continue : str
-        The command that goes on.
+        The command that continues an unfinished run.
     finished : str
         Date and time.
 
@@ -322,9 +322,9 @@ class Comparison:
 
     @cached_property
     def levels(self) -> dict[str, Level]:
-        """How each learner is trained that is shown: at the highest of the levels with most splits.
+        """The level at which each learner is shown: the highest of the levels with most splits.
 
-        So a search replaces the defaults as soon as it has as many splits, whatever either scores.
+        Thus a search replaces the defaults as soon as it has as many splits, whatever either scores.
         """
         counts: dict[str, Counter[Level]] = {}
         for record in self.records:
@@ -343,7 +343,7 @@ class Comparison:
 
     @property
     def is_decided(self) -> bool:
-        """Whether most of the learners were scored on all splits and all items, so that a recommendation means much.
+        """Whether most of the learners were scored on all splits and all items, so that one can be recommended.
 
         Learners that failed, that the metric cannot score, and the constant guess do not count.
         """
@@ -373,7 +373,7 @@ class Comparison:
 
     @property
     def command_to_continue(self) -> str:
-        """The command that goes on with a comparison that is not decided."""
+        """The command that continues a comparison that is not decided."""
         return self.to_continue.format(budget=self.budget_to_decide)
 
     @cached_property
@@ -443,7 +443,7 @@ class Comparison:
         return learner.in_form(self.levels.get(name, Level()).form)
 
     def check_comparable(self) -> None:
-        """Raise where nothing can be compared."""
+        """Raise if nothing can be compared."""
         enough = min(2, len(self.learners)) if self.interrupted else 1
         guess_alone = list(self._single) == ["dummy"] and len(self.learners) > 1
         if len(self._single) >= enough and self.splits and not guess_alone:
@@ -460,7 +460,7 @@ class Comparison:
 
     @cached_property
     def _ranked(self) -> list[str]:
-        """Names of the compared learners, the best mean first; of equal ones the sound, simple and cheap first."""
+        """Names of the compared learners, the best mean first; ties go to sound, simple and cheap learners."""
 
         def key(name: str) -> tuple:
             records = [self.results[name][split] for split in self.splits]
@@ -476,7 +476,7 @@ class Comparison:
         return sorted(self.results, key=key)
 
     def _is_sound(self, name: str) -> bool:
-        """Whether a learner solves a problem that it is made for: a plain SVM on an indefinite matrix does not."""
+        """Whether a learner suits the matrix: a plain SVM on an indefinite one does not."""
         return not (self.learner(name).family == "raw" and self.terms.is_indefinite)
 
     @cached_property
@@ -488,7 +488,7 @@ class Comparison:
     def _choose(self) -> str:
         """The winner; without one the vote, unless choosing a single learner does better.
 
-        A learner that is not sound on these data is recommended only where it is better than all that are.
+        A learner that is not sound on these data is recommended only if it is better than all that are.
         """
         ranked = self._ranked
         top = next(i for i, name in enumerate(ranked) if name != VOTE)
@@ -539,7 +539,7 @@ class Comparison:
         return compare_scores(np.array(scores), N_FOLDS)
 
     def _split(self, split: tuple[int, int], records: list[Record]) -> ScoredSplit:
-        """What the learners did on one split."""
+        """Contributions of the learners' predictions on one split."""
         test = self.rows_of_splits[split]
         repeat = split[0]
         problem = self.problem
@@ -563,7 +563,7 @@ class Comparison:
         assert self.problem.groups is not None
         return np.unique(self.problem.groups, return_inverse=True)[1]
 
-    # ------------------------------------------------------------------------------------------- what to tell
+    # ------------------------------------------------------------------------------------------- the outcome
 
     @property
     def recommended(self) -> str:
@@ -572,7 +572,7 @@ class Comparison:
 
     @property
     def place_of_first(self) -> str:
-        """What the first learner is called: recommended only if most learners were scored."""
+        """Title of the first learner: recommended only if most learners were scored."""
         return "recommended" if self.is_decided else "best so far"
 
     @property
@@ -657,7 +657,7 @@ class Comparison:
 
     @cached_property
     def verdict(self) -> list[str]:
-        """The outcome in sentences: a winner only where there is one."""
+        """The outcome in sentences; it names a winner only if there is one."""
         return verdict_of(self)
 
     @property
@@ -680,7 +680,7 @@ class Comparison:
 
     @cached_property
     def curve_folds(self) -> list[int]:
-        """The folds of the first repeat that learning curves are means of: all, or where some lack sizes, the first."""
+        """The folds of the first repeat that learning curves average: all, or the first if some lack sizes."""
         of_parts = [set(folds) for parts in self._curve_points.values() for folds in parts.values()]
         common = set.intersection(*of_parts) if of_parts else set()
         return sorted(common) if len(common) == N_FOLDS else [0]
@@ -703,7 +703,7 @@ class Comparison:
             ]
         return curves
 
-    # ---------------------------------------------------------------------------------------------- what to use
+    # ------------------------------------------------------------------------------------------ code and reports
 
     def estimator(self, name: str | None = None) -> BaseEstimator:
         """The recommended, or a named, estimator with its search, not fitted.
@@ -782,7 +782,7 @@ class Comparison:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Versions of everything the numbers depend on, by name."""
+        """Versions of the packages that the numbers depend on, by name."""
         packages = ("mercerless", "scikit-learn", "scipy", "numpy", "joblib")
         return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
@@ -836,7 +836,7 @@ class Comparison:
         path : path-like
             The file.
         command : str or None, default=None
-            What reproduces it; None means the call in Python.
+            The command that reproduces it; None means the call in Python.
         """
         write_text(path, render(self, command))
 

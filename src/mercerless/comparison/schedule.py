@@ -1,10 +1,10 @@
 """Runs learners on splits within a budget of time: the same splits for all, cheap learners first, nothing lost.
 
 With a budget every learner is scored with its defaults first: on one split, then on all five, on all items or, if that
-would take too long, on the largest part that fits. Then come the searches, cheap ones before dear ones; a search that
-has all five splits replaces the defaults, whatever either scores. Then learning curves and repeats, as far as time
-allows. What is still running at the deadline is stopped. With a given number of repeats every learner is searched at
-full size.
+would take too long, on the largest part that fits. Then come the searches, cheap ones before expensive ones; a search
+that has all five splits replaces the defaults, whatever either scores. Then learning curves and repeats, as far as time
+allows. Fits that are still running at the deadline are stopped. With a given number of repeats every learner is
+searched at full size.
 """
 
 import time
@@ -27,34 +27,29 @@ from mercerless.comparison.workers import Finished, Job, NoWorkers, make_workers
 
 @dataclass(frozen=True)
 class Shares:
-    """How the time of a budget is divided; shares of all of it, or of what is left."""
+    """How the time of a budget is divided; shares of all of it, or of the time left."""
 
     defaults: float = 0.6  # of the budget, at most, goes into larger parts for the defaults
     report: float = 0.3  # of the budget, at most, is kept for the report
-    report_seconds: float = 2.5  # that a report takes on an idle core
-    spare: float = 0.1  # of what is left is not planned for: expected costs are uncertain
-    cheap: float = 0.02  # of what is left: a step that takes less is run at once
-    baseline: float = 0.05  # the same for a baseline, which nobody wants to miss
-    dear: float = (
-        0.05  # of the budget: a learner that takes more for a split is tried on a small part first
-    )
-    here: float = 0.15  # of what is left: what takes less may run here while the processes start
-    here_seconds: float = (
-        1.0  # for a thousand items: slower learners, which cannot be stopped here, wait
-    )
-    alone: float = 0.5  # of what is left, as `here`, if no processes are started
+    report_seconds: float = 2.5  # time of a report on an idle core
+    spare: float = 0.1  # of the time left is not planned for: expected costs are uncertain
+    cheap: float = 0.02  # of the time left: a step that takes less is run at once
+    baseline: float = 0.05  # the same for a baseline, which every reader looks for
+    #: Of the budget: a learner that takes more for a split is tried on a small part first.
+    expensive: float = 0.05
+    here: float = 0.15  # of the time left: shorter steps may run here while the processes start
+    #: For a thousand items: slower learners, which cannot be stopped here, wait for a process.
+    here_seconds: float = 1.0
+    alone: float = 0.5  # of the time left, as `here`, if no processes are started
     start_workers: float = 0.4  # of the budget: processes that take longer to start are not started
-    worker_seconds: float = 2.0  # that a process takes to import everything on an idle core
-    expected: float = (
-        0.8  # of what is left, at most, goes first into learners that everybody expects
-    )
-    expected_seconds: float = (
-        5.0  # beyond the deadline that these learners may take on a busy machine
-    )
-    first_limit: float = (
-        0.3  # of the budget, and at most ten seconds: a step may always take as long
-    )
-    tolerance: float = 3.0  # times what was measured: a step that takes longer is stopped
+    worker_seconds: float = 2.0  # time that a process needs for its imports on an idle core
+    #: Of the time left, at most, goes first into learners that every reader looks for.
+    expected: float = 0.8
+    #: Time beyond the deadline that these learners may take on a busy machine.
+    expected_seconds: float = 5.0
+    #: Of the budget, and at most ten seconds: the shortest time limit of a step.
+    first_limit: float = 0.3
+    tolerance: float = 3.0  # times the measured seconds: a step that takes longer is stopped
     start: float = 0.5  # of the budget, at most, counts as spent on imports and reading
     most_repeats: int = 10  # however much time is left
 
@@ -63,7 +58,7 @@ SHARES = Shares()
 
 
 def run_batch(terms: Terms, work: list[tuple[Learner, Task]]) -> Iterator[Record]:
-    """Run tasks that share decompositions; what they shared is of no use to others and must not pile up in a worker."""
+    """Run tasks that share decompositions, then empty their cache: it is useless to others and would grow."""
     try:
         yield from (run_task(terms, learner, task) for learner, task in work)
     finally:
@@ -79,7 +74,7 @@ def judge(terms: Terms) -> Iterator[NegativePart]:
 
 
 class Step(NamedTuple):
-    """Learners of one group at one level of one split: what is run at once."""
+    """Learners of one group at one level of one split: the unit of work."""
 
     group: str
     repeat: int
@@ -92,7 +87,7 @@ JUDGE = Step("negative part of the spectrum", 0, 0)
 
 @dataclass
 class Run:
-    """One run of a comparison: what is done, what it cost, what was left out."""
+    """One run of a comparison: finished steps, their costs, and the reasons for missing ones."""
 
     terms: Terms
     learners: list[Learner]
@@ -116,7 +111,7 @@ class Run:
         if self.options.curves or self.options.is_timed:
             self.sizes = (*possible_parts(self.problem), 1.0)
         self.failed: dict[str, str] = {}
-        # group: the level that it could not be trained at, and why
+        # by group: the level that it could not be trained at, and the reason
         self.too_slow: dict[str, tuple[Level, str]] = {}
         self.negative: NegativePart | None = None
         self.interrupted = False
@@ -145,7 +140,7 @@ class Run:
 
     @property
     def remaining(self) -> float:
-        """Seconds until the report has to be begun."""
+        """Seconds until the report must begin."""
         return self.deadline - self.elapsed
 
     def go(self) -> Self:
@@ -199,7 +194,7 @@ class Run:
             self._take(finished)
 
     def _finish_expected(self) -> None:
-        """Score what everybody expects, if it lacks splits, within a few seconds after the deadline."""
+        """Score expected learners that lack splits, within a few seconds after the deadline."""
         if self.terms.is_large:
             return
         for group in [group for group in self.groups if self._is_expected(group)]:
@@ -229,7 +224,7 @@ class Run:
         return Job(step, run_batch, (tasks,))
 
     def _take(self, finished: Finished) -> None:
-        """Keep what a worker brings."""
+        """Keep the results of a worker."""
         step = finished.job.name
         limit = self.running.pop(step, np.inf)
         for result in finished.results:
@@ -247,7 +242,7 @@ class Run:
         self._tell(step)
 
     def _note_error(self, step: Step, record: Record) -> None:
-        """A learner fails if it cannot be trained on all items; a search that fails leaves the defaults."""
+        """Record a failure: of a learner that cannot be trained on all items, or only of its search."""
         level = record.task.level
         name = record.task.learner
         is_only_search = (
@@ -259,7 +254,7 @@ class Run:
             self.failed.setdefault(name, str(record.error))
 
     def _give_up(self, step: Step, reason: str) -> None:
-        """Go on with lower levels; learners that ran together are then run one by one, for one may be to blame."""
+        """Go on with lower levels; learners that ran together are then run one by one, since one may have failed."""
         learners = self.groups.get(step.group, [])
         if len(learners) > 1:
             del self.groups[step.group]
@@ -283,7 +278,7 @@ class Run:
         done = len(self.store.records)
         progress(text, done, max(self.total, done))
 
-    # -------------------------------------------------------------------------------------------- what is done
+    # ------------------------------------------------------------------------------------------ finished steps
 
     def _tasks(self, step: Step) -> list[tuple[Learner, Task]]:
         return [
@@ -336,7 +331,7 @@ class Run:
     # ------------------------------------------------------------------------------------ a number of repeats
 
     def _all_steps(self) -> Iterator[Step]:
-        """Everything, in the order in which an interrupted run is of most use."""
+        """All steps, in the order in which an interrupted run is most useful."""
         steps = self._listed()
         self.total = sum(len(self._tasks(step)) for step in steps)
         self._tell()
@@ -378,7 +373,7 @@ class Run:
     # ------------------------------------------------------------------------------------------------ a budget
 
     def _timed_steps(self) -> Iterator[Step | None]:
-        """The step that is worth most now; None if a running one must be known first."""
+        """The steps in order of their worth; None while the result of a running one is needed first."""
         while True:
             step = self._next_default() or self._next_judgment() or self._next_search()
             if step is None and not self.running:
@@ -415,7 +410,7 @@ class Run:
     def _next_default(self) -> Step | None:
         """The next step toward five splits of every learner's first form at the part that is planned for it.
 
-        What costs little on all items goes first, and what is dear last; of the others the learners with fewest
+        Steps that are cheap on all items go first, and expensive ones last; of the others the learners with fewest
         splits, of those the cheapest: whenever time runs out, all of them have about as many.
         """
         planned = [self._next_of(group, level) for group, level in self._plan().items()]
@@ -434,13 +429,13 @@ class Run:
             return min(expected, key=seconds.__getitem__)
 
         def place(step: Step) -> tuple[bool, int, float]:
-            is_dear = seconds[step] > SHARES.dear * self.budget
-            return is_dear, step.fold % (N_FOLDS + 1), seconds[step]  # the test set comes last
+            is_expensive = seconds[step] > SHARES.expensive * self.budget
+            return is_expensive, step.fold % (N_FOLDS + 1), seconds[step]  # the test set comes last
 
         return min(fitting, key=place, default=None)
 
     def _is_expected(self, group: str) -> bool:
-        """Whether everybody expects to see the learners of a group."""
+        """Whether readers look for a learner of a group."""
         return all(learner.is_expected for learner in self.groups[group])
 
     def _cheap_share(self, step: Step) -> float:
@@ -487,10 +482,10 @@ class Run:
         return group not in self.too_slow or level < self.too_slow[group][0]
 
     def _plan(self) -> dict[str, Level]:
-        """The level of every group's first form: while time is left, what adds most for what it costs.
+        """Plan the level of every group's first form: while time is left, raise the one with most gain for its cost.
 
-        What more items add is the logarithm of their number. A level with splits beyond the first is finished before
-        another is begun. Groups for which there is no time have their lowest level, and their turn last.
+        The gain of more items is the logarithm of their number. A level with splits beyond the first is finished
+        before another is begun. Groups without time for more stay at their lowest level and come last.
         """
         possible = {group: self._first_levels(group) for group in self.groups}
         possible = {group: levels for group, levels in possible.items() if levels}
@@ -541,7 +536,7 @@ class Run:
         return max((level for level in levels if self._is_complete(group, level)), default=None)
 
     def _worth(self, group: str, level: Level | None) -> tuple[float, float]:
-        """What a level adds to knowing nothing, and the seconds that it still takes."""
+        """Gain of a level over no score, and the seconds that it still takes."""
         if level is None:
             return 0.0, 0.0
         n_items = level.part * len(self.problem.y)
@@ -569,8 +564,8 @@ class Run:
             if any(step.group == group for step in self.running):
                 return None
             is_known = all(self.costs.is_measured(learner) for learner in self.groups[group])
-            is_dear = self._seconds(steps[0]) > SHARES.dear * self.budget
-            if is_dear and not is_known and not self._is_expected(group):
+            is_expensive = self._seconds(steps[0]) > SHARES.expensive * self.budget
+            if is_expensive and not is_known and not self._is_expected(group):
                 pilot = Step(group, 0, 0, level._replace(part=self._parts(group)[0]))
                 return steps[0] if self._is_done(pilot) else pilot
             return steps[0]
@@ -579,8 +574,9 @@ class Run:
         )
 
     def _step_for_here(self, share: float) -> Step | None:
-        """What can be scored here while processes are starting, which takes long on a busy machine: defaults that take
-        less than this share of the time left.
+        """A step to score here while processes are starting, which takes long on a busy machine.
+
+        Only defaults that take less than this share of the time left.
         """
         if not self.options.is_timed:
             return None
@@ -604,7 +600,7 @@ class Run:
         return self._seconds(steps[0]) * sum(not self._is_done(step) for step in steps)
 
     def _limit(self, step: Step) -> float:
-        """Seconds after which a step is stopped: a learner must not spend the others' time."""
+        """Seconds after which a step is stopped, so that a learner does not spend the others' time."""
         if not self.options.is_timed or step == JUDGE:
             return np.inf
         waiting = sum(self._level_of(group) is None for group in self.groups)

@@ -40,9 +40,9 @@ class Sizes:
     parts: tuple[float, ...] = (1 / 1024, 1 / 256, 1 / 64, 1 / 16, 0.125, 0.25, 0.5)
     #: The smallest training set that a part may leave.
     smallest: int = 40
-    #: The same for parts below an eighth: the smallest that tells the cost of larger ones.
+    #: The same for parts below an eighth: the smallest that predicts the cost of larger ones.
     smallest_pilot: int = 500
-    #: Test items of a split, at most: more would not narrow an interval by anything that matters.
+    #: Test items of a split, at most: more would hardly narrow an interval.
     most_tested: int = 5000
     #: Probabilities that are kept of a split, at most: those of 40 classes for as many items.
     most_probabilities: int = 200_000
@@ -93,7 +93,7 @@ _LAST_FOLDS: tuple[Any, int, int, list[Split]] = (None, -1, -1, [])
 def make_split(
     problem: Problem, repeat: int, fold: int, random_state: int
 ) -> tuple[NDArray, NDArray]:
-    """Return the training and the test items of one split; of very many test items a part, the same for all."""
+    """Return the training and the test items of one split; very many test items are sampled, the same for all."""
     global _LAST_FOLDS
     if _LAST_FOLDS[0] is not problem or _LAST_FOLDS[1:3] != (repeat, random_state):
         _LAST_FOLDS = problem, repeat, random_state, outer_folds(problem, repeat, random_state)
@@ -157,7 +157,7 @@ def run_task(terms: Terms, learner: Learner, task: Task) -> Record:
             scores = score(
                 problem, estimator, X_test, y_test, predicted, probability, terms.scoring
             )
-        except Exception as error:  # whatever one learner does must not lose the others
+        except Exception as error:  # a failing learner must not end the run of the others
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             return Record(task, len(train), {}, error=": ".join([type(error).__name__, *lines[:1]]))
     return Record(
@@ -219,7 +219,7 @@ def class_probabilities(problem: Problem, estimator: BaseEstimator, X_test: Any)
 
 
 def _to_keep(probability: NDArray) -> NDArray:
-    """Probabilities without the digits that nobody needs; none if they are too many."""
+    """Rounded probabilities; none if there are too many."""
     if probability.size > SIZES.most_probabilities:
         return np.empty((0, 0))
     if probability.shape[1] > 1:
@@ -240,7 +240,7 @@ def score(
 
 
 def point_scores(is_classification: bool, y_test: NDArray, predicted: NDArray) -> dict[str, float]:
-    """Return the scores that predictions alone give."""
+    """Return the scores that need predictions only."""
     if is_classification:
         names = ("accuracy", "balanced_accuracy")
         return {name: float(contributions(name, y_test, predicted).mean()) for name in names}
@@ -290,13 +290,13 @@ def scores_of_predictions(
 
 
 def is_mean_of_items(metric: str) -> bool:
-    """Whether a score is the mean of what each test item adds to it."""
+    """Whether a score is a mean of contributions of the test items."""
     squared_or_absolute = ("r2", "neg_mean_absolute_error", "neg_mean_squared_error")
     return metric in ("accuracy", "balanced_accuracy", *squared_or_absolute)
 
 
 def contributions(metric: str, y_test: NDArray, predicted: NDArray) -> NDArray:
-    """Return what each test item adds to the score: the mean is the score."""
+    """Return the contribution of each test item to the score, which is their mean."""
     if metric == "r2":
         return 1.0 - (predicted - y_test) ** 2 / max(np.var(y_test), np.finfo(float).tiny)
     if metric == "neg_mean_absolute_error":
@@ -311,7 +311,7 @@ def contributions(metric: str, y_test: NDArray, predicted: NDArray) -> NDArray:
 
 
 def _ranking_scores(classes: NDArray, y_test: NDArray, probability: NDArray) -> dict[str, float]:
-    """Return the area under the curve and, of probabilities, the log-loss; nothing if a class is not tested."""
+    """Return the area under the curve and, for probabilities, the log-loss; nothing if a class has no test item."""
     if len(np.unique(y_test)) < len(classes):
         return {}
     ranks = probability[:, -1] if len(classes) == 2 else probability

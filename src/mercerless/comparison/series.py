@@ -16,7 +16,7 @@ class WarpingLimits:
     """How far series are warped, and how many pairs are computed at once."""
 
     window: float = 0.2  # of the longer series: how far points may be shifted against each other
-    pairs: int = 20_000  # at once, so that what a step needs stays in the cache of a processor
+    pairs: int = 20_000  # at once, so that the arrays of a step stay in the cache of a processor
     most_steps: float = 3e10  # of all pairs, about five minutes; series that need more are a table
 
 
@@ -30,22 +30,25 @@ def dtw(A: Sequence[NDArray], B: Sequence[NDArray]) -> NDArray:
     longer series, or by the difference of the lengths if that is more.
     """
     is_same = A is B or (len(A) == len(B) and all(a is b for a, b in zip(A, B)))
-    rows = [_as_points(one) for one in A]
-    columns = rows if is_same else [_as_points(one) for one in B]
-    i, j = np.indices((len(rows), len(columns))).reshape(2, -1)
+    rows = [_as_points(series) for series in A]
     if is_same:
-        above = i < j
-        i = i[above]
-        j = j[above]
+        columns = rows
+        i, j = np.triu_indices(len(rows), k=1)
+    else:
+        columns = [_as_points(series) for series in B]
+        i, j = np.indices((len(rows), len(columns))).reshape(2, -1)
+
     distances = np.zeros((len(rows), len(columns)))
     for first in range(0, len(i), WARPING.pairs):
         part = slice(first, first + WARPING.pairs)
         distances[i[part], j[part]] = _warp(rows, columns, i[part], j[part])
-    return distances + distances.T if is_same else distances
+    if is_same:
+        return distances + distances.T
+    return distances
 
 
 def warping_steps(series: Sequence[NDArray]) -> float:
-    """About how many steps the distances of all pairs take."""
+    """Approximate number of steps for the distances of all pairs."""
     longest = max(np.shape(one)[-1] for one in series)
     return 0.5 * len(series) ** 2 * longest**2 * min(1.0, 2 * WARPING.window)
 
@@ -76,7 +79,7 @@ def _as_points(series: NDArray) -> NDArray:
 
 
 def _padded(series: list[NDArray]) -> NDArray:
-    """Return series of points as one array, with zeros after the shorter ones; no path to their ends uses these."""
+    """Return series of points as one array, with zeros after the shorter ones, which no path to their ends uses."""
     longest = max(map(len, series))
     padded = np.zeros((len(series), longest, series[0].shape[1]))
     for place, points in enumerate(series):
@@ -86,26 +89,42 @@ def _padded(series: list[NDArray]) -> NDArray:
 
 def _warp(rows: list[NDArray], columns: list[NDArray], i: NDArray, j: NDArray) -> NDArray:
     """Return the distances of the pairs (i, j)."""
-    n_rows = np.array([len(rows[k]) for k in i])
-    n_columns = np.array([len(columns[k]) for k in j])
-    longer = np.maximum(n_rows, n_columns)
-    width = np.maximum(np.ceil(WARPING.window * longer), np.abs(n_rows - n_columns))
-    P = _padded(rows)[i]
-    Q = _padded(columns)[j]
+    row_lengths = np.array([len(rows[place]) for place in i])
+    column_lengths = np.array([len(columns[place]) for place in j])
+    widths = _band_widths(row_lengths, column_lengths)
+    row_points = _padded(rows)[i]
+    column_points = _padded(columns)[j]
+
     n_pairs = len(i)
-    widest = int(width.max(initial=0))
-    length = int(n_columns.max(initial=0))
-    # entry [s + 1] is the smallest sum of a path that ends at the point s of the columns
-    before = np.full((length + 1, n_pairs), np.inf)
-    before[0] = 0.0
+    n_steps = int(row_lengths.max(initial=0))
+    n_columns = int(column_lengths.max(initial=0))
+    widest = int(widths.max(initial=0))
+    # sums[s + 1] is the smallest sum of a path that ends at the point s of the columns
+    sums = np.full((n_columns + 1, n_pairs), np.inf)
+    sums[0] = 0.0
     totals = np.zeros(n_pairs)
-    for r in range(int(n_rows.max(initial=0))):
-        now = np.full((length + 1, n_pairs), np.inf)
-        for s in range(max(0, r - widest), min(length, r + widest + 1)):
-            cost = ((P[:, r] - Q[:, s]) ** 2).sum(axis=1)
-            best = np.minimum(np.minimum(before[s], before[s + 1]), now[s])
-            now[s + 1] = np.where(np.abs(r - s) <= width, cost + best, np.inf)
-        is_end = n_rows == r + 1
-        totals[is_end] = now[n_columns[is_end], np.flatnonzero(is_end)]
-        before = now
+    for r in range(n_steps):
+        previous = sums
+        sums = np.full((n_columns + 1, n_pairs), np.inf)
+        first = max(0, r - widest)
+        last = min(n_columns, r + widest + 1)
+        for s in range(first, last):
+            difference = row_points[:, r] - column_points[:, s]
+            cost = (difference**2).sum(axis=1)
+            both_advance = previous[s]
+            row_advances = previous[s + 1]
+            column_advances = sums[s]
+            best = np.minimum(np.minimum(both_advance, row_advances), column_advances)
+            is_in_band = np.abs(r - s) <= widths
+            sums[s + 1] = np.where(is_in_band, cost + best, np.inf)
+        is_end = row_lengths == r + 1
+        totals[is_end] = sums[column_lengths[is_end], np.flatnonzero(is_end)]
     return np.sqrt(totals)
+
+
+def _band_widths(row_lengths: NDArray, column_lengths: NDArray) -> NDArray:
+    """How far the path of each pair may leave the diagonal."""
+    longer = np.maximum(row_lengths, column_lengths)
+    window = np.ceil(WARPING.window * longer)
+    difference = np.abs(row_lengths - column_lengths)
+    return np.maximum(window, difference)

@@ -1,4 +1,4 @@
-"""Excel files, read row by row within bounds: a small file can claim more cells than anyone can wait for."""
+"""Excel files, read row by row within bounds: a small file can declare more cells than can be read."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from mercerless.comparison.limits import LIMITS
 from mercerless.core.optional import import_optional
 
 
-class _RefusedError(ValueError):
+class _SheetError(ValueError):
     """A sheet that is too large or not there; the message is one sentence."""
 
 
@@ -38,7 +38,7 @@ def read_sheet(file: BinaryIO, path: Path, sheet: str | None = None) -> str:
         else:
             title = _find_sheet(list(sheets), sheet, what)
             rows = {title: _rows(sheets[title], what)}
-    except (MemoryError, _RefusedError):
+    except (MemoryError, _SheetError):
         raise
     except Exception:  # a damaged file can fail anywhere in the reader
         raise ValueError(f"{what} is not a readable xlsx file.") from None
@@ -60,11 +60,11 @@ def _find_sheet(titles: list[str], sheet: str, what: str) -> str:
         return sheet
     if sheet.isdigit() and 1 <= int(sheet) <= len(titles):
         return titles[int(sheet) - 1]
-    raise _RefusedError(f"{what} has no sheet {sheet!r}; it has {', '.join(map(repr, titles))}.")
+    raise _SheetError(f"{what} has no sheet {sheet!r}; it has {', '.join(map(repr, titles))}.")
 
 
 def _check_tags(archive: zipfile.ZipFile, what: str) -> None:
-    """Raise if the file has more rows or cells than are read, by counting them without reading what they hold."""
+    """Raise if the file has more rows or cells than are allowed, counted without reading their content."""
     tags = re.compile(rb"<(?:\w+:)?(row|c|si)[\s/>]")
     counts = {b"row": 0, b"c": 0, b"si": 0}
     for member in archive.infolist():
@@ -85,7 +85,7 @@ def _check_bounds(n_rows: int, n_cells: int, what: str) -> None:
         (n_cells, LIMITS.sheet_cells, "cells"),
     ):
         if count > most:
-            raise _RefusedError(
+            raise _SheetError(
                 f"{what} has more than {most:,} {things}, empty ones among them; delete those, or "
                 "save the sheet as .csv or .parquet."
             )
@@ -93,7 +93,7 @@ def _check_bounds(n_rows: int, n_cells: int, what: str) -> None:
 
 def _rows(sheet: Any, what: str) -> list[list[Any]]:
     """Return the rows of a sheet up to the last one with a value, all of one length."""
-    sheet.reset_dimensions()  # what the file says about its size need not be true
+    sheet.reset_dimensions()  # the declared size may be wrong
     rows: list[list[Any]] = []
     n_filled = 0
     width = 0

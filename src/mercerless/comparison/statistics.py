@@ -39,11 +39,11 @@ from scipy import stats
 
 
 class ScoredSplit(NamedTuple):
-    """What all learners did on the test items of one split."""
+    """Contributions of all learners' predictions to their scores, on the test items of one split."""
 
     repeat: int  # the splits of one repeat test different items
     units: NDArray  # the item, or the group of items, that every row is of
-    strata: NDArray  # what the splits were balanced by, such as the class
+    strata: NDArray  # by which the splits were balanced, such as the class
     # of every test item to the score of every learner: their mean is the score
     contributions: NDArray
 
@@ -64,7 +64,7 @@ class Differences(NamedTuple):
         return float(center - width), float(center + width)
 
     def better(self, i: int, j: int) -> bool:
-        """Tell whether i is better than j beyond doubt: the interval of the difference is above zero."""
+        """Whether i is better than j beyond doubt: the interval of the difference is above zero."""
         return bool(self.interval(i, j)[0] > 0.0)
 
 
@@ -72,7 +72,7 @@ def compare_splits(splits: Sequence[ScoredSplit], n_folds: int, mutual: float = 
     """All pairwise differences of learners that were scored on the same splits; a repeat may lack some of them.
 
     ``n_folds`` is how many splits a complete repeat has; the confidence, 95 %, is that over all pairs together.
-    ``mutual`` is what the influence of items on each other multiplies the variance of a mean by, at most; see above.
+    ``mutual`` is the largest factor on the variance of a mean by the influence of items on each other; see above.
     """
     ratio = 1.0 / (n_folds - 1)
     scores = np.array([split.contributions.mean(axis=0) for split in splits])
@@ -86,7 +86,7 @@ def compare_splits(splits: Sequence[ScoredSplit], n_folds: int, mutual: float = 
 
 
 def compare_scores(scores: NDArray, n_folds: int) -> Differences:
-    """All pairwise differences where only the scores of the splits are known, as for ranks or F1.
+    """All pairwise differences if only the scores of the splits are known, as for ranks or F1.
 
     The corrected resampled test of Nadeau and Bengio [1]_: the scatter of the splits' differences times ``1/J + r``,
     with J - 1 degrees of freedom. With five splits its intervals are wide; repeats narrow them.
@@ -111,7 +111,7 @@ def _judged(mean: NDArray, standard_error: NDArray, df: int, level: float = 0.95
 
 @lru_cache
 def critical_value(n_learners: int, df: int, level: float = 0.95) -> float:
-    """How many standard errors the largest of all pairwise differences stays below with probability `level`."""
+    """Bound, in standard errors, of the largest of all pairwise differences with probability `level`."""
     if n_learners < 2:
         return 0.0
     if n_learners == 2:
@@ -202,7 +202,7 @@ def _training_variance(splits: Sequence[ScoredSplit], scores: NDArray) -> NDArra
 
 
 def _median_ratio(excess: NDArray, explained: NDArray) -> float:
-    """The median over pairs of what is not explained by the items, relative to what is."""
+    """Median over pairs of the unexplained variance, relative to that explained by the items."""
     pairs = np.triu_indices(len(excess), 1)
     excess = excess[pairs]
     explained = explained[pairs]

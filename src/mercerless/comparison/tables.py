@@ -56,10 +56,10 @@ def without_thousands(cell: str) -> str:
 class CellTable:
     """The content of a file of cells: typed columns, and the names of the rows if there are any.
 
-    ``ragged`` says which line is longer or shorter than the others, '' if all have the same length; missing cells are
-    then at the ends of the lines. ``none_levels`` are the columns of words in which "None" stands; it is a missing
+    ``ragged`` names the line that is longer or shorter than the others, '' if all have the same length; missing cells
+    are then at the ends of the lines. ``none_levels`` are the columns of words that contain "None"; it is a missing
     value there only if ``none_is_missing``. ``series`` describes how series became columns, and ``items`` are the
-    series themselves. ``missing`` are words that the user said mean a gap.
+    series themselves. ``missing`` are words that mean a gap by the user's option.
     """
 
     path: Path
@@ -87,7 +87,7 @@ class CellTable:
         return name in self.frame.columns or (self.ids is not None and name == self.id_column)
 
     def text(self, name: str) -> list[str]:
-        """Return a column as it stands in the file, '' for what is missing."""
+        """Return a column as it is written in the file, '' for missing cells."""
         if self.source is not None:
             cells = self.source.text(name)
         else:
@@ -104,7 +104,7 @@ class CellTable:
         return is_number(cell) and float(cell) in _numbers_among(self.missing)
 
     def with_gaps(self, words: Sequence[str]) -> Self:
-        """Return the table with gaps where cells have one of the words; a number is the same however it is written."""
+        """Return the table with gaps for cells with one of the words; a number matches however it is written."""
         if not words:
             return self
         frame = self.frame.copy()
@@ -125,7 +125,7 @@ class CellTable:
         return replace(self, frame=self.frame.drop(columns=dropped))
 
     def at(self, row: int, name: str) -> str:
-        """Say where a cell is."""
+        """Position of a cell, in words."""
         line = self.lines[row] if len(self.lines) else row + 1
         return f"{self.what}: line {line}, column {name!r}"
 
@@ -138,7 +138,7 @@ class Items(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs of items with a number each, and what else is known about the items."""
+    """Pairs of items with a number each, and attributes of the items."""
 
     path: Path
     first: list[str]
@@ -153,7 +153,7 @@ class Pairs(NamedTuple):
 
 
 def pandas() -> Any:
-    """Return pandas, or say what to install."""
+    """Return pandas, or raise with the package to install."""
     return import_optional("pandas", "table", "Reading tables")
 
 
@@ -246,7 +246,7 @@ class TextSource:
         )
 
     def text(self, name: str) -> list[str]:
-        """Return one column as it stands in the file."""
+        """Return one column as it is written in the file."""
         place = self.names.index(name)
         options = {"header": self.header, "usecols": [place], "dtype": str, "na_filter": False}
         column = self._read(**options).iloc[:, 0]
@@ -269,7 +269,7 @@ class TextSource:
             )
         except MemoryError:
             raise
-        except Exception as error:  # unbalanced quotes and whatever else a damaged file brings
+        except Exception as error:  # unbalanced quotes, or any other damage
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise ValueError(
                 f"{self.what} is not a table that pandas can read: {lines[0]}"
@@ -321,7 +321,7 @@ def parse_table(text: str, path: Path) -> CellTable:
 
 
 def _with_none_levels(table: CellTable) -> CellTable:
-    """Decide what the word "None" means: missing if a column of numbers has it, else a level among words."""
+    """Decide the meaning of the word "None": missing if a column of numbers has it, else a level among words."""
     gappy = [name for name, column in table.frame.items() if column.isna().any()]
     with_none = [name for name in gappy if NONE in table.text(name)]
     words = tuple(name for name in with_none if table.frame[name].dtype.kind == "O")
@@ -356,7 +356,7 @@ def _without_shift(
 
 
 def _with_ids(table: CellTable) -> CellTable:
-    """Take out the column that says what the rows are called: the first by its looks, or any named id."""
+    """Use a column as the names of the rows: the first one if it looks like names, or any named id."""
     frame = table.frame
     if table.ids is not None:
         return table
@@ -388,7 +388,7 @@ def _without_count(numbered: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _dialect(rows: list[str]) -> tuple[str, str]:
-    """Return what separates cells, and the decimal mark."""
+    """Return the separator of cells, and the decimal mark."""
     unquoted = [re.sub(r'"[^"]*"', "q", row) for row in rows]
     if _has_decimal_commas(unquoted[-1]):
         return SPACES, ","
@@ -526,7 +526,7 @@ def _is_key(column: "Series") -> bool:
 
 
 def _names_rows(frame: "DataFrame", named: bool) -> bool:
-    """Tell whether the first column says what the rows are called."""
+    """Whether the first column holds names of the rows."""
     name = str(frame.columns[0])
     first = frame.iloc[:, 0]
     if frame.shape[1] < 2 or not _is_key(first):

@@ -40,7 +40,7 @@ def verdict_of(comparison: "Comparison") -> list[str]:
 
 
 def _undecided(comparison: "Comparison") -> list[str]:
-    """Say that most learners are missing, what is best so far, and how to go on."""
+    """Sentences if most learners are missing: the best so far, and how to continue."""
     best = comparison.table[0]
     score = format_score(comparison.metric, best["score"])
     metric = metric_words(comparison.metric)
@@ -54,7 +54,7 @@ def _undecided(comparison: "Comparison") -> list[str]:
 
 
 def _missing(comparison: "Comparison") -> list[str]:
-    """Say what was not run, what failed, and what was trained on less than the others or not searched."""
+    """Sentences on learners that were not run, failed, were trained on fewer items or not searched."""
     left_out = comparison.left_out
     failed = comparison.failed
     total = len(comparison.learners)
@@ -86,7 +86,7 @@ def _missing(comparison: "Comparison") -> list[str]:
 
 
 def _without_winner(comparison: "Comparison", first: str, best: dict[str, Any]) -> list[str]:
-    """Say that there is no winner, and what to use."""
+    """Sentences if there is no winner, with the recommendation."""
     names = comparison.names
     table = comparison.table
     position = names.index(best["learner"])

@@ -1,6 +1,6 @@
-"""A vote of the learners that came first, for tables where no single one can be told to be the best.
+"""A vote of the learners that came first, for tables without a clear winner.
 
-Which of several learners that cannot be told apart comes first is chance, and so its score is too good. The vote of
+Which of several indistinguishable learners comes first is chance, and so its score is too good. The vote of
 three of them depends less on that chance. It costs nothing: its predictions follow from theirs. Its score is honest,
 since the members for a split are chosen by the other splits of the same repeat.
 """
@@ -18,7 +18,7 @@ from mercerless.comparison.records import Record
 from mercerless.comparison.scoring import scores_of_predictions
 
 VOTE = "vote"
-#: Of the three members, the best first: two that agree outvote the first; where all three differ, the first decides.
+#: Of the three members, the best first: two that agree outvote the first; if all three differ, the first decides.
 WEIGHTS = (3, 2, 2)
 
 SplitKey = tuple[int, int]  # repeat and fold
@@ -45,8 +45,8 @@ def chosen_records(
 ) -> dict[SplitKey, Record]:
     """Return for every split the record of the single learner that is best on the other splits of its repeat.
 
-    Their mean is what choosing the best learner is worth: unlike the score of the learner that came first, it does not
-    gain by the choice, so it can be compared with that of the vote.
+    Their mean is an unbiased score of choosing the best learner: unlike the score of the learner that came first, it
+    does not gain by the choice, so it can be compared with that of the vote.
     """
     chosen = {}
     for split in splits:
@@ -58,7 +58,7 @@ def chosen_records(
 def vote_records(
     problem: Problem, records: Records, splits: list[SplitKey], metric: str
 ) -> Records:
-    """Return the records of the vote, one per split; none for matrices, or where there is too little to choose by."""
+    """Return the records of the vote, one per split; none for matrices, or with too few learners or splits."""
     if problem.is_matrix or len(records.keys() - {"dummy"}) < len(WEIGHTS) or not splits:
         return {}
     votes = {}
@@ -75,7 +75,7 @@ def vote_records(
 
 
 def vote_record(problem: Problem, metric: str, members: list[Record]) -> Record | None:
-    """Return the record of the vote of three learners on one split; None where classes alone do not give the score."""
+    """Return the record of the vote of three learners on one split; None if the score needs more than classes."""
     first = members[0]
     predicted = joint_vote(
         np.array([member.predicted for member in members]), problem.is_classification

@@ -1,10 +1,10 @@
-"""What scores and times are called, for the command line, the report and the result alike."""
+"""Names of scores and times, for the command line, the report and the result alike."""
 
 import re
 
 from sklearn.metrics import get_scorer_names
 
-#: Short names, and what scikit-learn calls them.
+#: Short names, and those of scikit-learn.
 SHORT_METRICS = {
     "mae": "neg_mean_absolute_error",
     "mse": "neg_mean_squared_error",
@@ -38,7 +38,7 @@ def is_of_clusters(metric: str) -> bool:
 
 
 def check_metric(metric: str | None, task: str) -> str:
-    """Return scikit-learn's name of the score that counts; one sentence where it does not suit the task."""
+    """Return scikit-learn's name of the score that counts; raise one sentence if it does not suit the task."""
     if metric is None:
         return "r2" if task == "regression" else "accuracy"
     name = SHORT_METRICS.get(metric, metric)
@@ -65,7 +65,7 @@ def needs_probabilities(metric: str) -> bool:
 
 
 def metric_words(metric: str) -> str:
-    """A metric for readers; those that scikit-learn turns round are negative, so that more is better."""
+    """Name of a metric for readers; losses are negative, as in scikit-learn, so that more is better."""
     known = {name: f"negative {WORDS.get(short, short)}" for short, name in SHORT_METRICS.items()}
     return (
         WORDS.get(metric)
@@ -115,7 +115,7 @@ def parse_budget(budget: float | str | None) -> float | None:
 
 def duration(seconds: float) -> str:
     """Seconds for people: "35 s", "2 min", "1.5 h"."""
-    if seconds < 0.9995:  # what is rounded to 1000 ms is a second
+    if seconds < 0.9995:  # more would be rounded to 1000 ms
         return f"{1000 * seconds:.3g} ms"
     for size, unit in ((3600, "h"), (60, "min")):
         if seconds >= 2 * size:

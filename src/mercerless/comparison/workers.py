@@ -27,7 +27,7 @@ from mercerless.core.memory import with_settings
 
 
 class Job(NamedTuple):
-    """A call ``function(shared, *arguments)`` that yields results, and what the caller calls it."""
+    """A call ``function(shared, *arguments)`` that yields results, and the caller's name for it."""
 
     name: Any
     function: Callable[..., Iterator[Any]]
@@ -35,7 +35,7 @@ class Job(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """A job with its results; those there were where its `end` was "late", "stopped", or that its process "died"."""
+    """A job with its results: all if its `end` is "done", those so far if it is "late", "stopped" or "died"."""
 
     job: Job
     results: list[Any]
@@ -79,7 +79,7 @@ class Here:
         self.finished.append(Finished(job, list(job.function(self.shared, *job.arguments))))
 
     def wait(self, timeout: float = float("inf")) -> list[Finished]:
-        """Return what is finished."""
+        """Return the finished jobs."""
         finished = self.finished
         self.finished = []
         return finished
@@ -93,7 +93,7 @@ class Here:
 
 
 class NoWorkers:
-    """No place to run anything but the process that asks: others could not start in time."""
+    """Placeholder if no process could start in time: everything runs in the calling process."""
 
     n_jobs = 1
     ready = False
@@ -112,7 +112,7 @@ class NoWorkers:
 
 
 class StartedProcess:
-    """A process that imports what jobs need, before it knows their data."""
+    """A process that makes the imports of jobs before it gets their data."""
 
     def __init__(self) -> None:
         # more threads than cores wait for each other, on a busy machine for most of the time
@@ -127,7 +127,7 @@ class StartedProcess:
 
 @contextmanager
 def started_early(n_jobs: int) -> Iterator[list[StartedProcess]]:
-    """Start processes; those that nobody has taken from the list at the end are ended."""
+    """Start processes; those that are still in the list at the end are ended."""
     n_processes = effective_n_jobs(n_jobs) if n_jobs else 0
     processes = [StartedProcess() for _ in range(n_processes)]
     try:
@@ -206,7 +206,7 @@ class Processes:
         next(slot for slot in self.slots if slot.is_free and slot.future.done()).start(job, limit)
 
     def wait(self, timeout: float = float("inf")) -> list[Finished]:
-        """Return what is finished or stopped, after at most `timeout` seconds; [] where nothing is, or one is ready."""
+        """Return finished or stopped jobs within `timeout` seconds; [] if there are none or a process is ready."""
         begun = time.perf_counter()
         while True:
             pending = [
@@ -255,7 +255,7 @@ class Processes:
         self.slots[i] = _Slot(self._path, StartedProcess())
 
     def stop(self) -> list[Finished]:
-        """Give back what the running jobs have so far."""
+        """Return the results that the running jobs have so far."""
         return [slot.take("stopped") for slot in self.slots if slot.job is not None]
 
     def close(self) -> None:
@@ -267,12 +267,12 @@ class Processes:
 
 @lru_cache(maxsize=1)
 def _load(path: Path) -> Any:
-    """Read what all jobs share, once per process."""
+    """Read the data that all jobs share, once per process."""
     return joblib.load(path, mmap_mode="r")
 
 
 def _warm() -> int:
-    """Import what every job needs, so that the first one is not slower than the others."""
+    """Make the imports of every job, so that the first one is not slower than the others."""
     from mercerless.comparison import schedule  # noqa: F401 - imported for the time it takes
 
     return os.getpid()
@@ -281,7 +281,7 @@ def _warm() -> int:
 def _call(
     shared: Path, function: Callable[..., Iterator[Any]], arguments: tuple, results: Path
 ) -> None:
-    """Write every result to a file as soon as there is one: it outlives the process."""
+    """Write every result to a file at once, so that it outlives the process."""
     for result in function(_load(shared), *arguments):
         with results.open("ab") as file:
             pickle.dump(result, file)
@@ -327,7 +327,7 @@ class Backend:
         self.jobs.append(job)
 
     def wait(self, timeout: float = float("inf")) -> list[Finished]:
-        """Begin a wave where none is under way; return what is finished."""
+        """Begin a wave if none is under way; return the finished jobs."""
         if not self.running and self.jobs:
             jobs, self.jobs, self.running = self.jobs, [], len(self.jobs)
             threading.Thread(target=self._wave, args=(jobs,), daemon=True).start()
@@ -356,7 +356,7 @@ class Backend:
             self.results.put(error)
 
     def stop(self) -> list[Finished]:
-        """Nothing is known of jobs that run elsewhere before they are finished."""
+        """Jobs that run elsewhere have no results before they are finished."""
         return []
 
     def close(self) -> None:

@@ -25,8 +25,8 @@ def is_precomputed(kernel: Any) -> bool:
 class Basis(ABC):
     """The training items of a fit that carry weight, or the landmarks among them.
 
-    It answers: what is the matrix of these items (`matrix`), how do new items compare with them (`compare`), what does
-    a model keep of them (`kept`), and which coefficient belongs to which column of X (`spread`).
+    It provides the matrix of these items (`matrix`), comparisons of new items with them (`compare`), the items that a
+    model keeps (`kept`), and the coefficient of every column of X (`spread`).
     """
 
     kernel: Kernel
@@ -34,9 +34,8 @@ class Basis(ABC):
     items: Any
     rows: NDArray  # their positions among all training items
     n_train: int  # how many training items there are, including those without weight
-    landmarks: NDArray | None = (
-        None  # positions of landmarks among all training items, if there are any
-    )
+    #: Positions of landmarks among all training items, if there are any.
+    landmarks: NDArray | None = None
 
     matrix_name = "the kernel matrix"  # what messages call the matrix of the training items
     given_as_matrix = False

@@ -24,7 +24,7 @@ def is_dask(X: Any) -> bool:
 
 
 def check_rows(X: Any) -> Any:
-    """Check what can be checked of a Dask array before any work, and put all columns in one chunk."""
+    """Check the shape, chunks and type of a Dask array before any work, and put all columns in one chunk."""
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, not {X.ndim}-dimensional.")
     if any(np.isnan(size) for size in X.shape):

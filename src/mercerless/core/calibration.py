@@ -19,7 +19,7 @@ class CalibrationSettings:
     bias_precision: float = 0.5  # of the normal prior of the biases around zero
     max_iter: int = 100
     tol: float = 1e-9  # largest entry of the projected gradient, relative to the sum of weights
-    cached_numbers: int = 2**17  # of scores that are calibrated at once: as many as a cache holds
+    cached_numbers: int = 2**17  # scores that are calibrated at once: as many as a cache holds
 
 
 SETTINGS = CalibrationSettings()
@@ -80,7 +80,7 @@ def cross_calibrate(
     """Probabilities (n, n_classes) of every fold's held-out scores by the calibration of the other folds' scores.
 
     A calibration that has seen an item's label is too sure of it, which shows in prediction sets of small data. Without
-    folds, five are dealt regardless of the labels: folds with equal shares of the classes would give away the shares
+    folds, five are dealt regardless of the labels: folds with equal shares of the classes would reveal the shares
     among the items they hold out.
     """
     if fold_of is None:
@@ -197,7 +197,7 @@ def fit_temperature(proba: NDArray, onehot: NDArray, weight: NDArray, pull: floa
     """``argmin_b sum_i w_i logloss_i + pull (b - 1)^2`` of ``p^b / sum p^b``, for probabilities (n, n_classes).
 
     An average of calibrated probabilities is underconfident, b is then above 1; labels never change. Convex: the root
-    of the derivative, sought above 0.05 by Newton's steps, halved if they leave what is known to hold it.
+    of the derivative, sought above 0.05 by Newton's steps, with bisection if they leave the bracket of the root.
     """
     by_class = np.ascontiguousarray(proba.T)
     logs = np.log(np.maximum(by_class, np.finfo(float).tiny))
@@ -228,7 +228,7 @@ def fit_temperature(proba: NDArray, onehot: NDArray, weight: NDArray, pull: floa
         if abs(step) <= 1e-12 * b:
             break
         b += step
-        if not low < b < high:  # Newton's step leaves what holds the root
+        if not low < b < high:  # Newton's step leaves the bracket of the root
             b = 2.0 * low if high == np.inf else (low + high) / 2.0
     return b
 
@@ -239,7 +239,7 @@ def sharpen(proba: NDArray, temperature: float) -> NDArray:
 
 
 def _prior(theta: NDArray) -> NDArray:
-    """What the objective adds to the sum of losses."""
+    """The prior's part of the objective."""
     return (
         SETTINGS.slope_precision * (theta[:, 0] - 1.0) ** 2
         + SETTINGS.bias_precision * (theta[:, 1:] ** 2).sum(axis=1)

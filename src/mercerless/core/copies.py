@@ -19,9 +19,8 @@ class MergedRows(NamedTuple):
 
     first: NDArray  # (n_distinct,), the first row of every set of equal rows
     Y: NDArray  # (n_distinct, n_outputs), weighted mean targets
-    total: (
-        NDArray | None
-    )  # sums of the weights; None if every row is distinct and there are no weights
+    # sums of the weights; None if every row is distinct and there are no weights
+    total: NDArray | None
     counts: NDArray  # the number of observations in every set: of rows with different targets
     deviations: NDArray  # the weighted mean of the squared distances of their targets to the mean
     # the variance of the targets of equal rows, without bias; 0 if all are equal
@@ -149,7 +148,7 @@ def _has_continuous_columns(rows: NDArray, categories: Sequence[int] | NDArray) 
 
 
 def _comparable(rows: NDArray, categories: Sequence[int] | NDArray) -> NDArray:
-    """Rows whose Euclidean distances say how alike they are."""
+    """Rows as vectors whose Euclidean distances measure how different they are."""
     rows = np.array(rows, dtype=np.float64)
     codes = rows[:, categories] * NEAR_COPIES.category_distance
     missing = np.isnan(rows)

@@ -42,7 +42,7 @@ from mercerless.lowrank import Landmarks, select_landmarks
 
 
 class FittedEstimator(CallbackSupportMixin, BaseEstimator):
-    """What every fit does: set attributes at its end, and report progress to callbacks."""
+    """Base of all estimators: sets attributes at the end of a fit, and reports progress to callbacks."""
 
     _column_labels: list[str] | None = None
     #: Attributes that validation sets before the fit.
@@ -83,7 +83,7 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
 
     @contextmanager
     def _progress(self, max_subtasks: int | None = None) -> Iterator["Progress"]:
-        """Report the beginning and the end of a fit to callbacks; what it yields reports the steps between."""
+        """Report the beginning and the end of a fit to callbacks; yields the `Progress` that reports its steps."""
         context = self._init_callback_context(max_subtasks=max_subtasks)
         context.call_on_fit_task_begin(estimator=self)
         with fit_clock(type(self).__name__) as clock:
@@ -372,7 +372,7 @@ class Progress:
         self.clock = clock
 
     def __getstate__(self) -> dict[str, Any]:
-        """What workers in other processes get: the estimator, and a clock that prints nothing."""
+        """State for workers in other processes: the estimator, and a clock that prints nothing."""
         return {"estimator": self.estimator, "context": None, "clock": self.clock}
 
     def expect(self, n_products: float, n_rows: int, remedy: str) -> None:
@@ -460,7 +460,7 @@ def same_value(values: NDArray) -> float | None:
 
 
 def matrix_name(kernel: Kernel) -> str:
-    """What messages call the matrix of a kernel."""
+    """Name of a kernel's matrix in messages."""
     return basis_type_of(kernel).matrix_name
 
 

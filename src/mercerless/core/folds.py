@@ -51,7 +51,7 @@ def _numbered(keys: Iterable) -> NDArray:
 
 
 def _key(item: Any) -> Any:
-    """What equal objects have in common; the identity of an object that cannot be hashed."""
+    """A key that equal objects share; the identity of an object that cannot be hashed."""
     if isinstance(item, np.ndarray) and item.dtype != object:
         return item.shape, item.dtype.str, item.tobytes()
     if isinstance(item, (list, tuple)):
@@ -347,7 +347,7 @@ def count_folds(cv: Any) -> int:
 
 
 def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray | None:
-    """What must stay in one fold: copies and groups, groups alone, or nothing."""
+    """Numbers of the sets that must stay in one fold: of copies and groups, of groups alone, or none."""
     if groups is not None:
         codes = np.unique(groups, return_inverse=True)[1]
         if len(codes) and codes.max() == 0:

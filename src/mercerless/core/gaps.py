@@ -72,9 +72,9 @@ class FilledGaps(NamedTuple):
     rank : int
         The rank of the matrix that is added to means of rows and columns.
     r2 : float
-        What that explains of the variance of known entries that were held out.
+        Share of the variance of known entries that were held out, explained by the completion.
     model : RowModel
-        What completes rows of new items.
+        The model that completes rows of new items.
     """
 
     n_filled: int

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class _Setting:
-    """What one ``with config_context(...)`` sets."""
+    """The settings of one ``with config_context(...)``."""
 
     memory_limit: int | float | str | None = None
     progress: bool | None = None
@@ -53,8 +53,8 @@ def config_context(
         Computations that can work in smaller blocks do so; others raise MemoryError before any work. If not given,
         the limit of the enclosing block holds.
     progress : bool or None, default="enclosing"
-        Whether fits and comparisons that take more than a minute say so on standard error. None announces them, and
-        prints lines of progress in terminals and notebooks; True prints these everywhere; False prints nothing.
+        Whether fits and comparisons that take more than a minute are announced on standard error. None announces them,
+        and prints lines of progress in terminals and notebooks; True prints these everywhere; False prints nothing.
 
     Yields
     ------
@@ -64,8 +64,8 @@ def config_context(
     Notes
     -----
     The settings also hold in threads that work while the block is open, unless these have opened a block of their own,
-    and in the processes that this package starts for its ``n_jobs``. Processes that others start, such as
-    ``cross_val_score(n_jobs=2)`` does, need a block inside what they run.
+    and in the processes that this package starts for its ``n_jobs``. Processes that others start, as
+    ``cross_val_score(n_jobs=2)`` does, need a block inside the function that they run.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def _call_with(setting: _Setting, function: Callable[..., T], *args: Any, **kw: 
 
 
 def progress_setting() -> bool | None:
-    """What the context sets for progress; None if it is left to the terminal."""
+    """The context's setting of progress; None if it depends on the terminal."""
     return _current_setting().progress
 
 

@@ -38,7 +38,7 @@ class _NoContext:
 
 
 class NoCallbacks:
-    """What estimators inherit if scikit-learn has no callbacks: they fit the same, and raise if given callbacks."""
+    """Base of estimators if scikit-learn has no callbacks: they fit the same, and raise if given callbacks."""
 
     def set_callbacks(self, *callbacks: Any) -> "NoCallbacks":
         """Raise if there are any callbacks, which scikit-learn has from 1.9 on.

@@ -12,7 +12,7 @@ from mercerless.core.folds import OutOfFold
 
 @dataclass(frozen=True)
 class SuspectLimits:
-    """When something is suspicious."""
+    """Thresholds of suspicious labels, numbers, distances and pairs."""
 
     temperature_pull: float = 0.15  # of the power of the probabilities toward 1
     robust_deviations: float = 5.0  # of an error from the median error

@@ -192,8 +192,8 @@ def squared_hinge_machine(
 
     Newton's method on the rows A inside the margin, where ``coef = 2 C weight (sign - f)`` and ``sum(coef) = 0``: one
     bordered system of the size of A, O(|A|^3), and an exact line search per step. Strictly convex in f, so the optimum
-    is global and reached after finitely many steps (about ten). Certificate: the duality gap, which bounds what is
-    missing also where it has not converged. Rows of weight zero and a single class (f = sign) are allowed. The same
+    is global and reached after finitely many steps (about ten). Certificate: the duality gap, which bounds the distance
+    to the optimum even before convergence. Rows of weight zero and a single class (f = sign) are allowed. The same
     problem as `linear.squared_hinge`, apart from it: a step on n features would cost O(|A| n^2 + n^3).
     """
     cost = 2.0 * C * weights_or_ones(weight, len(K))
@@ -222,7 +222,9 @@ def squared_hinge_machine(
         b = b + t * (solution[-1] - b)
         inside = used & (sign * (Kb + b) < 1.0)
         done = t == 1.0 and np.array_equal(inside, active)
-        active = inside if inside.any() else used  # none: f separates with margin, only on the way
+        active = (
+            inside if inside.any() else used
+        )  # none if f separates with a margin before the optimum
     loss = np.maximum(0.0, 1.0 - sign * (Kb + b))
     primal = (beta @ Kb + cost @ loss**2) / 2
     dual = _squared_hinge_dual(K, sign, cost * sign * loss, cost / 2)

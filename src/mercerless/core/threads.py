@@ -11,15 +11,15 @@ from threadpoolctl import ThreadpoolController
 
 __all__ = ["allowed_threads", "blas_threads", "one_blas_thread"]
 
-_HELD = Lock()  # by the thread that holds BLAS, which alone may give it back
+_HELD = Lock()  # held by the thread that limits BLAS, which alone may release it
 # of every thread: how many others it may start for blocks of kernels while BLAS is held
 _LOCAL = local()
 
 
 def blas_threads(rows: Any, min_rows: int = 1500) -> AbstractContextManager[None]:
-    """Limit BLAS to one thread for matrices of few rows; larger ones get what the user allows.
+    """Limit BLAS to one thread for matrices of few rows; larger ones get as many as the user allows.
 
-    `rows` is their number, or what has one entry for each, as it was given and before it is checked.
+    `rows` is their number, or an unchecked argument of the user with one entry per row.
     Eigendecompositions of fewer than `min_rows` rows take longer with two threads than with one.
     """
     shape = getattr(rows, "shape", None)

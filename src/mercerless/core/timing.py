@@ -43,7 +43,7 @@ class FitClock:
         self.n_steps = 0
 
     def expect(self, seconds: float, n_rows: int, remedy: str) -> None:
-        """Announce a fit that will take long, with what would be faster; the first estimate counts."""
+        """Announce a fit that will take long, with a faster alternative; the first estimate counts."""
         if self.expected is not None:
             return
         self.expected = seconds
@@ -82,7 +82,7 @@ class FitClock:
 
 
 class SilentClock:
-    """Stands for the clock of a fit in other processes."""
+    """Replaces the clock of a fit in other processes."""
 
     def step(self, stage: str) -> None:
         """Print nothing."""

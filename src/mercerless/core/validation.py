@@ -29,7 +29,7 @@ def is_rounding(asymmetry: float, dtype: DTypeLike = np.float64) -> bool:
 
 
 def check_readable(A: Any, name: str = "X") -> None:
-    """Raise for masked entries, whose hidden numbers NumPy would read, and for words in a table not of pandas."""
+    """Raise for masked entries, whose hidden numbers NumPy would read, and for words in a table of another package."""
     if hasattr(A, "to_pandas") and np.asarray(A).dtype.kind not in "biuf" and np.ndim(A) == 2:
         raise ValueError(
             f"{name} is not a pandas table and holds more than numbers; pass {name}.to_pandas()."
@@ -44,7 +44,7 @@ def check_readable(A: Any, name: str = "X") -> None:
 def validate_data(
     estimator: Any, X: Any, *args: Any, own: bool | None = None, **options: Any
 ) -> Any:
-    """scikit-learn's check, after ours for what it would misread.
+    """scikit-learn's check, after our own checks of input that it would misread.
 
     Columns of new rows are matched by name (see `align_columns`). With `own`, the rows are the model's own (see
     `own_copy`). By default training rows are the model's own, except a matrix of comparisons, which no model keeps.
@@ -632,7 +632,7 @@ def warn_if_useless(
         return
     cap = np.inf
     if capped:
-        cap = 10.0 * mean_constant  # a few rows must not hide behind the scatter that they cause
+        cap = 10.0 * mean_constant  # a few bad rows would otherwise also widen the standard error
     difference = np.minimum(losses, cap) - np.minimum(constant, cap)
     mean = np.average(difference, weights=weight)
     error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()

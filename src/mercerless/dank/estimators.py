@@ -94,7 +94,7 @@ class Adaptation:
 
 
 class _Gram:
-    """Blocks of the base kernel matrix of given training rows: evaluated if needed for a Gaussian, else cut from it.
+    """Blocks of the base kernel matrix of given training rows: evaluated on demand for a Gaussian, else cut from it.
 
     All rows are numbers of training items. Memory is checked before it is used, against a budget in bytes (None: the
     limit in force at that time).
@@ -212,7 +212,7 @@ def _check_definite(K: NDArray) -> None:
 
 
 class _DANK(KernelPredictor):
-    """What the classifier and the regressor share."""
+    """Base of the classifier and the regressor."""
 
     def _check_parameters(self) -> None:
         positive = {"C": self.C, "adaptivity": self.adaptivity, "tol": self.tol}
@@ -732,7 +732,7 @@ class DANKRegressor(RegressorMixin, _DANK):
     intercept_ : ndarray of shape (1,) or (1, n_parts)
         Intercept.
     adaptation_, rank_, dual_solution_, centering_penalty_, clusters_, support_part_, n_iter_, n_evaluations_ :
-        As of the classifier, which has one per pair of classes where this has one.
+        As of the classifier, which has one per pair of classes; this has one.
     support_, support_vectors_, history_, kernel_, extension_, C_, epsilon_, tuning_, n_features_in_ :
         As of the classifier; the extension with ``out_of_sample="hyper"``, the tuned values with a search.
 

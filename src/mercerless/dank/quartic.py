@@ -91,7 +91,7 @@ def duality_gap(
         gap = min_b sum_i max_{lo_i <= z <= hi_i} ((gradient_i - b) * z - epsilon * |z|)
               - (gradient @ v - epsilon * |v|_1)  >=  max h - h(v)
 
-    The minimizing ``b`` is the intercept of the machine; where it is not unique, the midpoint. Each summand is
+    The minimizing ``b`` is the intercept of the machine, or their midpoint if there are several. Each summand is
     nonnegative, so there is no cancellation. Cost O(n log n).
     """
     rows, sides = _edges(gradient, lo, hi, epsilon)
@@ -354,7 +354,7 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
     their slacks, unless that is much worse.
     """
     parts, x = _split(problem, v)
-    # Stay near v, also where the box is far wider than the solution.
+    # Stay near v even if the box is far wider than the solution.
     largest = float(np.abs(v).max()) or np.inf
     margin = np.minimum(0.02 * (parts.high - parts.low), 0.1 * largest)
     x = np.clip(x, parts.low + margin, parts.high - margin)
@@ -372,7 +372,7 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
         if 20 * x.size * barrier.mu <= tol * gap_scale(problem.p, point.v, problem.epsilon):
             break
         if not np.isfinite(barrier.theta).all():
-            break  # a slack has vanished in rounding; what is there is as good as it gets
+            break  # a slack has vanished in rounding: no step improves this point
         H = _hessian_block(problem, point, rows)
         H.flat[:: len(v) + 1] += 1 / barrier.give
         factor = _factor(H)
@@ -393,7 +393,7 @@ def _to_active_bounds(
     problem: Quartic, parts: _Split, x: NDArray, z: NDArray, residual: NDArray
 ) -> NDArray:
     """The feasible point with every variable on the bound whose multiplier dominates its slack, unless x is better."""
-    # where no multiplier is active, the typical one is rounding, and bounds seem near that are not
+    # if no multiplier is active, the typical one is rounding, and distant bounds would seem near
     slope = np.abs(parts.signs * residual - problem.epsilon)
     typical = max(float(slope.max()), np.finfo(float).tiny)
     width = parts.high - parts.low
@@ -437,7 +437,7 @@ def snap(v: NDArray, lo: NDArray, hi: NDArray) -> NDArray:
 
 
 def _onto_bounds(problem: Quartic, v: NDArray, residual: NDArray) -> NDArray:
-    """Move onto a bound (or zero, with a tube) what a step of nearly 1 left beside it with a large multiplier."""
+    """Move entries that a step of nearly 1 left beside a bound (or zero, with a tube) onto it, by their multipliers."""
     zero = problem.epsilon > 0
     low = np.where(zero & (v > 0), 0.0, problem.lo)
     high = np.where(zero & (v < 0), 0.0, problem.hi)
@@ -462,9 +462,9 @@ def solve_quartic(
     """Maximize from a feasible start, until ``gap <= tol * scale``.
 
     Sequential quadratic programming: each model is solved by a primal-dual active set method, the step by an exact line
-    search, which converges quadratically at the end. Where the active sets do not settle, an interior point method
+    search, which converges quadratically at the end. If the active sets do not settle, an interior point method
     takes over, followed by active set steps that put variables exactly onto their bounds. The scale is by default the
-    size of the objective; `max_steps` bounds the models, and what is returned is the point with the smallest gap seen.
+    size of the objective; `max_steps` bounds the models, and the point with the smallest gap is returned.
     The start's length is adjusted first by a line search toward zero. The curvature of DANK is
     ``1 / (4 * centering_penalty)``; 0 gives the support vector machine.
 
@@ -527,18 +527,18 @@ class Adjoint(NamedTuple):
     """How a loss changes with the problem: by ``z @ (change of the gradient)``, and with v on its bounds."""
 
     z: NDArray
-    image: NDArray  # -Hessian @ z + beta: what a change of v on its bounds costs
+    image: NDArray  # -Hessian @ z + beta: the cost of a change of v on its bounds
     sides: NDArray  # of the tube where z is not 0: the sign of v, or of the v about to be
 
 
 def adjoint(problem: Quartic, v: NDArray, a: NDArray, total: float) -> Adjoint:
     """Implicit derivative at the solution v of a loss with derivatives ``a`` in v and ``total`` in the intercept.
 
-    On the rows strictly inside their piece of the box it solves ``-Hessian z + beta = a``, ``sum(z) == total``. Where
-    no row is, v stands still and the intercept is the mean of the one or two entries of the gradient that bound it: z
-    is that share of the total there. v has exact bounds and zeros, as `solve_quartic` returns it. A derivative wherever
-    no row on a bound or at zero has a vanishing multiplier, which is almost everywhere; at such a kink it is the
-    derivative of the piece on which these rows stay where they are.
+    On the rows strictly inside their piece of the box it solves ``-Hessian z + beta = a``, ``sum(z) == total``. If no
+    row is inside, v does not move, and the intercept is the mean of the one or two entries of the gradient that bound
+    it: z is their share of the total. v has exact bounds and zeros, as `solve_quartic` returns it. The derivative
+    exists unless a row on a bound or at zero has a vanishing multiplier, thus almost everywhere; at such a kink it is
+    the derivative of the piece on which these rows do not move.
     """
     point = _point(problem, v)
     z = np.zeros_like(v)

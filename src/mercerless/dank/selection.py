@@ -266,9 +266,9 @@ def tune_dank(
     scores, one adjoint solve ``H z + beta = (K_TV r)_R, sum(z) = sum(r)`` per machine gives the derivative in every
     parameter: for the kernel it is that of ``sum(G * K)`` with ``G = r v^T`` on validation-training pairs and
     ``-(z v^T) - 2 curvature (z v) (v^2)^T * K`` on training pairs. Cost per evaluation and machine: one fit, one
-    Cholesky factorization, two pullbacks. Where no row is free, z is shared by the two rows between which the intercept
-    lies. Where a row is just reaching or leaving a bound or the tube's edge the loss has a kink, and this is the
-    derivative on one side of it, a generalized (Clarke) gradient only; descents end in such kinks often. Repeated rows
+    Cholesky factorization, two pullbacks. If no row is free, z is shared by the two rows between which the intercept
+    lies. If a row is just reaching or leaving a bound or the tube's edge the loss has a kink, and this is the
+    derivative on one side of it, a generalized (Clarke) gradient only; descents often end in such kinks. Repeated rows
     with a C so small that they hardly bend the problem (``C^2 / penalty`` below 1e-6) leave the solution itself
     undetermined to about 1e-7, and the derivative with it.
     """

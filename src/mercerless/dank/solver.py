@@ -116,7 +116,7 @@ class _Adaptation(NamedTuple):
 
 
 class _State(NamedTuple):
-    """A point and everything an outer step needs to know there."""
+    """A point, and the values there that an outer step needs."""
 
     v: NDArray
     kv: NDArray  # K v
@@ -129,7 +129,7 @@ class _State(NamedTuple):
     scale: float
 
     def linear(self, share: float) -> NDArray:
-        """What to add to p so that the model with this share of the quartic term has h's gradient here."""
+        """The term to add to p so that the model with this share of the quartic term has h's gradient here."""
         return self.kv + share * self.quartic - self.smooth
 
     def improves(self, other: "_State") -> bool:
@@ -231,7 +231,7 @@ def solve_dank(
 
 
 class _OnAllRows(NamedTuple):
-    """A solution of the working set as one of all rows, where the others have v = 0."""
+    """A solution of the working set extended to all rows; the others have v = 0."""
 
     v: NDArray
     expansion: NDArray  # v * F(., a new point)
@@ -338,7 +338,7 @@ def _largest(gain: NDArray, above: float, n_working: int) -> NDArray:
 
 
 class _Course(NamedTuple):
-    """Where the outer steps on a working set ended."""
+    """The result of the outer steps on a working set."""
 
     state: _State
     n_evaluations: int

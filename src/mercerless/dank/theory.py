@@ -317,7 +317,7 @@ def dank_lipschitz(
 
 
 class PartsBound(NamedTuple):
-    """What Theorem 6 says about solving on parts.
+    """The bound of Theorem 6 on solving on parts.
 
     Attributes
     ----------
@@ -397,7 +397,7 @@ class Screening(NamedTuple):
     recognized : ndarray of shape (n,)
         Whether a row meets the condition (21).
     threshold : ndarray of shape (n,)
-        What the gradient must not exceed.
+        The bound that the gradient must not exceed.
     least : ndarray of shape (n,)
         The least gradient that any solution on parts can have; it is above the threshold.
 
@@ -475,7 +475,7 @@ def dank_screening(
 
 
 class NesterovSolution(NamedTuple):
-    """Where an accelerated gradient method ended, and its course.
+    """The last point of an accelerated gradient method, and its course.
 
     Attributes
     ----------
@@ -602,7 +602,7 @@ def dank_nesterov(
 
 
 class _FirstOrder:
-    """What a first-order method asks: gradient, objective, gap and projection, for alpha or for both duals."""
+    """The problem of a first-order method: gradient, objective, gap and projection, for alpha or for both duals."""
 
     def __init__(
         self,
@@ -800,7 +800,7 @@ class _Relaxation:
         self.tol = tol
         self.lo, self.hi = task.bounds(C)
         self.start = plain_machine(task, K, C, 1e-6, kernel="precomputed")
-        # of the last solution, near which the next one is looked for
+        # of the last solution, from which the next one is sought
         self.log_eta: float | None = None
 
     def solve(self, eta: float, tau: float) -> DankSolution:

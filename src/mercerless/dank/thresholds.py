@@ -1,4 +1,4 @@
-"""The numbers that decide what a DANK fit does: sizes, grids and limits."""
+"""Sizes, grids and limits of a DANK fit."""
 
 from dataclasses import dataclass
 

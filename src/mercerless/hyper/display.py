@@ -13,12 +13,12 @@ from mercerless.hyper.selection import encode_target
 
 @dataclass(eq=False, repr=False)
 class LearnedKernelDisplay(Display):
-    """A learned kernel beside what it was learned from: both matrices and both spectra.
+    """A learned kernel beside its target: both matrices and both spectra.
 
     Parameters
     ----------
     target : ndarray of shape (n, n)
-        The target, NaN where unknown.
+        The target, NaN if unknown.
     learned : ndarray of shape (n, n)
         The learned kernel at the same items.
     order : ndarray of shape (n,)

@@ -64,7 +64,7 @@ from mercerless.lowrank import Landmarks, as_landmarks
 
 
 class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEstimator):
-    """What `HyperRidge` and `HyperSVR` share: everything except their parameters."""
+    """Base of `HyperRidge` and `HyperSVR`, which differ in their parameters."""
 
     hyper_kernel: Any
     target: str
@@ -85,7 +85,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         X : array-like or dask.array.Array of shape (n_samples, n_features)
             The items. A Dask array or a memory map is read one part at a time.
         y : array-like of shape (n_samples,) or (n_samples, n_samples)
-            Labels, values, or similarities between the items (NaN where unknown). If X and y have a pandas index of
+            Labels, values, or similarities between the items (NaN if unknown). If X and y have a pandas index of
             the same unique names in another order, they are matched by name; otherwise, and with a RangeIndex, by
             position.
 
@@ -363,10 +363,10 @@ class HyperSVR(_HyperLearner):
     epsilon : float, default=0.1
         Half the width of the tube in which errors are free.
     target : {"auto", "classes", "product", "gaussian", "similarity"}, default="auto"
-        What y says about pairs, see `HyperRidge`.
+        The target on pairs, see `HyperRidge`.
     landmarks : int, Landmarks, "auto" or None, default="auto"
         Number of sections in the expansion, solved by ADMM; None uses all pairs, solved by libsvm. "auto" is None up
-        to 100 items and 500 above. `Landmarks` also says how pairs are chosen, see `HyperRidge`.
+        to 100 items and 500 above. `Landmarks` also sets how pairs are chosen, see `HyperRidge`.
     n_parts : int or "auto", default=1
         Divide the items and average the parts' kernels, which share their centers; see `HyperRidge`.
     cv : int, splitter or iterable, default=5
@@ -398,8 +398,8 @@ class HyperSVR(_HyperLearner):
     Notes
     -----
     The hyper-kernel's scales are chosen with the squared loss; C then with this one, as ``1 / (2 alpha n^2)`` for a
-    range of alpha, n the number of items, so that the choice does not depend on n. It is chosen on at most three folds
-    where ``cv`` is a number.
+    range of alpha, n the number of items, so that the choice does not depend on n. If ``cv`` is a number, it is chosen
+    on at most three folds.
 
     References
     ----------
@@ -584,7 +584,7 @@ def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:
 
 
 class _TwoStage(FittedEstimator):
-    """A kernel learned from y, then a kernel machine: what the classifier and the regressor share."""
+    """Base of the classifier and the regressor: a kernel learned from y, then a kernel machine."""
 
     _target_kinds: tuple[str, ...]  # the kinds of target that stage 1 may have, the default first
 

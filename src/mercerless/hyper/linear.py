@@ -27,7 +27,7 @@ class HingeSums(NamedTuple):
 
 
 class LinearSolution(NamedTuple):
-    """Coefficients of linear machines, one column per problem, and how well they solve it."""
+    """Coefficients of linear machines, one column per problem, and their certificate."""
 
     coef: NDArray  # (n_features, n_problems)
     intercept: NDArray  # (n_problems,)
@@ -109,7 +109,7 @@ def squared_hinge(
 
 
 class _NewtonSteps:
-    """One problem on its way: weights, the intercept last, that were reached, and the end of the step under trial."""
+    """The state of one problem: its weights, the intercept last, and the end of the step under trial."""
 
     def __init__(self, start: NDArray, C: float):
         self.C = C

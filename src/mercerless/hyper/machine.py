@@ -262,7 +262,7 @@ class FeatureRows:
 
 
 class _HingePass:
-    """What a pass of Newton's method computes from one block of rows; workers of a cluster get a copy."""
+    """The sums of a pass of Newton's method over one block of rows; workers of a cluster get a copy."""
 
     def __init__(self, features: LandmarkMap | None, old: NDArray, new: NDArray):
         self.features = features  # None: the rows are features already
@@ -425,7 +425,7 @@ class KreinStage(Stage):
 
 
 class StageChoice(NamedTuple):
-    """What cross-validation over both stages chose."""
+    """The choice of cross-validation over both stages."""
 
     candidate: int
     C: float
@@ -504,7 +504,7 @@ def _walk_down(losses_of: Callable[[int], NDArray], start: int, n: int) -> tuple
 
 
 class ChosenStages(NamedTuple):
-    """The settings of both stages, and what the comparison showed."""
+    """The settings of both stages, and the result of the comparison."""
 
     task: Regression  # stage 1 with its hyper-kernel and penalty
     C: float | None  # stage 2's loss weight; None if the machine chooses it itself
@@ -618,7 +618,7 @@ def _scale_of(hyper: HyperKernel) -> bytes:
 
 
 def normalized(kernel: HyperExpansion, X: NDArray) -> Kernel:
-    """The learned kernel without its constant, which no machine with an intercept sees, and with a unit diagonal.
+    """The learned kernel without its constant, which has no effect on a machine with an intercept, and a unit diagonal.
 
     Otherwise a large constant would set the scale, and the loss weights that are compared would be far too small.
     """

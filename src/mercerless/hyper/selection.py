@@ -64,7 +64,7 @@ class PairTarget:
     """The values that the kernel should take at pairs of items, block by block.
 
     1 for equal classes and -1/(c-1) for others; the product of standardized values; a Gaussian of their difference; or
-    a matrix of similarities, NaN where unknown.
+    a matrix of similarities, NaN if unknown.
     """
 
     kind: str  # "classes", "product", "gaussian" or "similarity"
@@ -150,7 +150,7 @@ def _kind_of_target(array: NDArray) -> str:
 
 
 def check_similarity(S: Any, n_items: int) -> NDArray:
-    """A square, symmetrized matrix of similarities, NaN where unknown in both directions."""
+    """A square, symmetrized matrix of similarities, NaN if unknown in both directions."""
     S = check_square(S, "y", allow_nan=True).astype(float)
     if len(S) != n_items:
         raise ValueError(

@@ -134,7 +134,7 @@ def _buffer(work: dict[str, NDArray], name: str, shape: tuple[int, int]) -> NDAr
 
 
 class NormalEquations(NamedTuple):
-    """What least squares over all used pairs needs: ``|B c - y|^2 = c.gram.c - 2 c.rhs + square``."""
+    """Sums of least squares over all used pairs: ``|B c - y|^2 = c.gram.c - 2 c.rhs + square``."""
 
     gram: NDArray  # B^T B
     rhs: NDArray  # B^T y
@@ -152,7 +152,7 @@ class NormalEquations(NamedTuple):
 
 
 class HyperSolution(NamedTuple):
-    """Coefficients of the sections, a constant added to the kernel, and how well they solve the problem."""
+    """Coefficients of the sections, a constant added to the kernel, and the certificate."""
 
     coef: NDArray
     intercept: float

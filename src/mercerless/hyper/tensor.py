@@ -25,7 +25,7 @@ class ItemBasis(NamedTuple):
 
 
 class TensorSolution(NamedTuple):
-    """A symmetric kernel ``trend + r(z).core.r(z')``, and what is known of training items beyond it."""
+    """A symmetric kernel ``trend + r(z).core.r(z')``, and the training items' own components."""
 
     trend_coef: NDArray  # (n_trends,)
     core: NDArray  # (rank, rank), for two new items with r(z) = G(z, landmarks) @ projection
@@ -96,7 +96,7 @@ class TensorProblem:
             self._rows = _row_products(half)
 
     def weights(self, noise: float, alpha: float) -> _Weights:
-        """The weights for one pair of penalties, bounded where all of them vanish."""
+        """The weights for one pair of penalties, bounded if all denominators vanish."""
         sigma = self.basis.values + noise
         largest = max(float(sigma.max(initial=0.0)), np.finfo(float).tiny)
         floor = 1e-14 * largest**2
@@ -133,7 +133,7 @@ class TensorProblem:
         return products
 
     def solve(self, noise: float, alpha: float, *, with_items: bool = True) -> TensorSolution:
-        """The kernel for one pair of penalties; without items, what is known of training items alone is left out."""
+        """The kernel for one pair of penalties; `with_items` includes the training items' own components."""
         beta, certificate = self.solve_trend(noise, alpha)
         weights = self.weights(noise, alpha)
         U = self.basis.vectors
@@ -287,7 +287,7 @@ class _ObservedProblem:
         return (beta @ self.flat).reshape(self.used.shape)
 
     def gradient(self, R: NDArray) -> NDArray:
-        """The adjoint of the model at a matrix of residuals, 0 where entries are unknown."""
+        """The adjoint of the model at a matrix of residuals, which are 0 for unknown entries."""
         return np.append(self.D * (self.U.T @ R @ self.U), self.flat @ R.ravel())
 
     def product(self, v: NDArray) -> NDArray:

@@ -1,4 +1,4 @@
-"""What the hyper-kernel paper proves: constants of its bounds, and its error decomposition on a finite population."""
+"""Results of the hyper-kernel paper: constants of its bounds, and its error decomposition on a finite population."""
 
 from math import factorial
 from typing import NamedTuple
@@ -227,7 +227,7 @@ def hyper_uniform_error(
 def hyper_output_error(
     m: int, bound: float, moment: float = 1.0, c: float = 1.0, d: int = 1, delta: float = 0.05
 ) -> float:
-    """The bound (30) on what clipping the observed similarities at B costs.
+    """The bound (30) on the cost of clipping the observed similarities at B.
 
     Parameters
     ----------
@@ -371,7 +371,7 @@ def hyper_error_decomposition(
     rows : array-like of shape (m,)
         The items of the sample.
     Y : array-like of shape (m, m) or None, default=None
-        What is observed on the sample; None: the target without noise.
+        The observations on the sample; None: the target without noise.
     alpha : float
         The paper's lambda.
 

@@ -1,4 +1,4 @@
-"""The numbers that decide what a hyper-kernel fit does: sizes, grids and limits."""
+"""Sizes, grids and limits of a hyper-kernel fit."""
 
 from dataclasses import dataclass
 

@@ -164,7 +164,7 @@ class Covariance(GaussianProcessKernelBase):
     """Any kernel of this library as a kernel of `sklearn.gaussian_process`, the other way round.
 
     For `sklearn.gaussian_process.GaussianProcessRegressor`, which tunes its parameters, for
-    `sklearn.kernel_ridge.KernelRidge`, which hands other callables single rows, and for scikit-learn's algebra of
+    `sklearn.kernel_ridge.KernelRidge`, which calls other functions with single rows, and for scikit-learn's algebra of
     kernels, such as ``Covariance(Laplace()) + WhiteKernel()``. `sklearn.svm.SVC` takes kernels as they are.
 
     Parameters
@@ -174,7 +174,7 @@ class Covariance(GaussianProcessKernelBase):
 
     Notes
     -----
-    Gaussian processes ask for the derivative of every entry. It is taken by differences of fourth order, with a
+    Gaussian processes need the derivative of every entry. It is computed by differences of fourth order, with a
     relative error of about 1e-11.
 
     Examples
@@ -262,7 +262,7 @@ def _same_function(metric: str, n_features: int) -> Kernel:
 
 
 def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
-    """Turn what users pass as ``kernel=`` into a `Kernel`.
+    """Convert the ``kernel`` argument of an estimator to a `Kernel`.
 
     Parameters
     ----------
@@ -273,13 +273,13 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
           ``gamma="scale"``: ``length_scale**2 = n_features * X.var() / 2``;
         - a name of `sklearn.metrics.pairwise.pairwise_kernels`, with its default parameters: for ``"rbf"``,
           ``"laplacian"``, ``"poly"``, ``"polynomial"`` and ``"sigmoid"``, whose rate is ``1 / n_features``, the same
-          function as `Gaussian`, `Laplace`, `Polynomial` or `Sigmoid` where X is given, else as `Metric`;
-        - ``"tanimoto"`` and ``"jaccard"``: `Tanimoto` of rows, of amounts or of what is not zero; ``"gower"``: `Gower`
+          function as `Gaussian`, `Laplace`, `Polynomial` or `Sigmoid` if X is given, else as `Metric`;
+        - ``"tanimoto"`` and ``"jaccard"``: `Tanimoto` of amounts or of nonzero entries in rows; ``"gower"``: `Gower`
           of mixed tables with gaps; ``"dtw"``: `Series`, time warping by aeon;
         - ``"levenshtein"``, ``"jaro_winkler"``, ``"indel"``, ``"hamming"`` or another name of `Strings`;
         - a Gaussian process kernel of scikit-learn;
-        - a function of two items, or of two lists of items that returns the matrix: which of them is tried on the first
-          items of X. It is taken for the former where X is not given, or both work; `PairFunction` has workers for it.
+        - a function of two items, or of two lists of items that returns the matrix; this is detected on the first items
+          of X. Without X, or if both work, it counts as a function of two items; `PairFunction` has workers for it.
     X : ndarray or None, default=None
         The training items, for the kernels that depend on them.
 

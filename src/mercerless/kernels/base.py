@@ -46,7 +46,7 @@ class Kernel(BaseEstimator):
     """Base class of all kernels: a matrix for any two sets of rows, and its reverse derivative.
 
     A subclass implements ``_evaluate``, which fills one block of the matrix and must be thread safe, ``diag``, and,
-    where it declares parameters, ``_pull``, one row block of `pullback`. Kernels hold no state besides their
+    if it declares parameters, ``_pull``, one row block of `pullback`. Kernels hold no state besides their
     constructor's parameters, so they clone, pickle, compare and print like any estimator.
 
     Attributes
@@ -56,8 +56,8 @@ class Kernel(BaseEstimator):
     definite : bool or None
         True: every matrix ``k(X, X)`` is positive semi-definite. False: some are not. None: not known.
     takes_objects : bool
-        Whether items may be anything. Then a subclass implements ``__call__(X, Y=None)`` itself and gets what the user
-        passed, one-dimensional arrays of objects, or a table where all items are equally long rows of numbers.
+        Whether items may be any objects. Then a subclass implements ``__call__(X, Y=None)`` itself and gets the items
+        as a one-dimensional array of objects, or as a table if all items are equally long rows of numbers.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class Kernel(BaseEstimator):
         Y : array-like of shape (m, n_features) or None
             The columns; None means X.
         G : array-like of shape (n, m)
-            The cotangent: what a loss changes by when an entry of the matrix does.
+            The cotangent: the derivative of a loss in every entry of the matrix.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class Kernel(BaseEstimator):
         return total * self._chain()
 
     def _prepare(self, X: NDArray, Y: NDArray) -> Any:
-        """What all row blocks share (row norms, scaled copies)."""
+        """Precompute the values that all row blocks share (row norms, scaled copies)."""
         return None
 
     def _evaluate(
@@ -377,7 +377,7 @@ class Scale(Kernel):
 
 
 class _Pair(Kernel):
-    """What sums, differences and products of two kernels share."""
+    """Base of sums, differences and products of two kernels."""
 
     def __init__(self, left: Kernel, right: Kernel):
         self.left = left
@@ -594,7 +594,7 @@ def _in_threads(
     """Call ``work(block)`` for all blocks, on as many threads as BLAS has, which is held to one meanwhile.
 
     Blocks depend on the shapes only, so that results do not depend on the number of threads. With fewer than
-    `min_entries` a thread costs more than it brings.
+    `min_entries` a thread costs more than it saves.
     """
     threads = 1
     if n_entries >= min_entries:

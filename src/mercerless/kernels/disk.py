@@ -24,9 +24,9 @@ class ValueFolder:
     folder : str or path-like
         The folder; made if it does not exist.
     fingerprint : str
-        Of the function's code and of what it names.
+        Of the function's code and of everything that it names.
     version : str
-        What the user says of it.
+        Version of the function, as the user gave it.
     """
 
     def __init__(self, folder: str | os.PathLike, fingerprint: str, version: str):

@@ -370,7 +370,7 @@ class WishartHyper(HyperKernel):
         a13 = (to_a - to_b) / np.sqrt(8.0)
         a23 = (along_a + along_b) / np.sqrt(8.0)
         a33 = 1.0 + np.maximum(to_a / 2.0 + to_b / 2.0 - apart / 4.0, 0.0)
-        # Schur complements of I + U^T U are at least 1; rounding may say less.
+        # Schur complements of I + U^T U are at least 1, but rounding may make them smaller.
         s22 = np.maximum(1.0 + square / 2.0 - a12**2 / a11, 1.0)
         s23 = a23 - a12 * a13 / a11
         s33 = np.maximum(a33 - a13**2 / a11 - s23**2 / s22, 1.0)
@@ -387,7 +387,7 @@ class WishartHyper(HyperKernel):
 
 
 class PairTrends(BaseEstimator):
-    """What the solvers ask of the tensor hyper-kernel: its item kernel, and the functions of its trend."""
+    """The parts of the tensor hyper-kernel that solvers need: its item kernel, and the functions of its trend."""
 
     length_scale: ArrayLike
     trend: str | None
@@ -418,7 +418,7 @@ class PairTrends(BaseEstimator):
         return 2 + max(0, len(knots) - 1) + (2 * n_features if self.trend == "features" else 0)
 
     def trends(self, X: NDArray, Y: NDArray, knots: NDArray, same: NDArray) -> Iterator[NDArray]:
-        """The trend functions of rows X and columns Y, one matrix at a time; ``same`` is where both are one item.
+        """The trend functions of rows X and columns Y, one matrix at a time; ``same`` marks pairs of one item.
 
         They are 1; whether both are one item; the hat functions (the first is left out: together they sum to 1); with
         ``trend="features"`` also ``|x_j - y_j|`` and ``(x_j - y_j)**2``.
@@ -475,16 +475,17 @@ class TensorHyper(PairTrends):
     length_scale : float or array-like of shape (n_features,), default=1.0
         Scale of the item kernel.
     item_noise : float, default=1e-2
-        What an item shares with itself only; the smoothing of the extension. It is relative to ``G(a, a) = 1``.
+        Noise of an item, which it shares only with itself: the smoothing of the extension, relative to
+        ``G(a, a) = 1``.
     trend : {"distance", "features", None}, default="distance"
         Unpenalized functions of the pair: of the distance only; additionally ``|a_j - b_j|`` and ``(a_j - b_j)**2``
         for every feature; or none.
     n_knots : int, default=7
         Hat functions of the distance, at quantiles of the training distances.
     remember_items : bool, default=True
-        Whether a training item keeps what is known of it and no other item (its noise component). The learned kernel
-        then recognizes training items by equality of all features, is exact where the data are, and stores the
-        training items; otherwise it is a continuous function with ``n_landmarks**2`` coefficients.
+        Whether training items keep their own noise components. The learned kernel then recognizes training items by
+        equality of all features, is exact for them, and stores them; otherwise it is a continuous function with
+        ``n_landmarks**2`` coefficients.
 
     See Also
     --------

@@ -128,7 +128,7 @@ class _OfItems(Kernel):
         """
         items = as_items(X)
         with self._remembering() as memory:
-            self._refuse(items)
+            self._check_function(items)
             if self.symmetric is not None:
                 return self
             pairs = self._some_pairs(items)
@@ -146,8 +146,8 @@ class _OfItems(Kernel):
                 store.write(*keys, sample, kept_items(keys[0], subset))
         return type(self)(**self.get_params(deep=False) | {"symmetric": symmetric})
 
-    def _refuse(self, items: NDArray) -> None:
-        """Raise ValueError if the function cannot be that of a kernel of these items."""
+    def _check_function(self, items: NDArray) -> None:
+        """Raise ValueError if the function cannot be used as a kernel of these items."""
 
     def _some_pairs(self, items: NDArray) -> NDArray:
         """At most 100 pairs of different items: the same for the same items, most of them for a part of the items."""
@@ -430,7 +430,7 @@ class PairFunction(_OfItems):
         those of the functions and classes it uses), and not kept if that cannot be detected. To detect other changes,
         such as in files, a few known pairs are compared again every time; pass False if the function depends on them.
         With a folder's path, values are kept there as well, once a second: later runs and other processes do not
-        compute them again. A folder of another function or `version` is refused.
+        compute them again. A folder of another function or `version` raises an error.
     progress : bool, default=False
         Whether the progress of a long matrix is printed to standard error every other second. Comparisons that take
         more than a minute print it four times a minute anyway.
@@ -476,7 +476,7 @@ class PairFunction(_OfItems):
         self.batch = batch
         self.version = version
 
-    def _refuse(self, items: NDArray) -> None:
+    def _check_function(self, items: NDArray) -> None:
         check_number("batch", self.batch, whole=True, none=True)
         if self.batch is not None and effective_n_jobs(self.n_jobs) > 1:
             raise ValueError(
@@ -685,7 +685,7 @@ def _check_finite(values: NDArray, i: int, columns: Any) -> None:
 class MatrixFunction(_OfItems):
     """A kernel from a function of two lists that returns the matrix of all pairs, as many packages offer.
 
-    Such are ``scipy.spatial.distance.cdist``, rapidfuzz's ``process.cdist``, aeon's pairwise distances, POT's
+    Examples are ``scipy.spatial.distance.cdist``, rapidfuzz's ``process.cdist``, aeon's pairwise distances, POT's
     ``ot.dist`` and the ``evaluate`` of quantum kernels.
 
     Parameters
@@ -719,7 +719,7 @@ class MatrixFunction(_OfItems):
            [3., 1., 4.]])
     """
 
-    def _refuse(self, items: NDArray) -> None:
+    def _check_function(self, items: NDArray) -> None:
         """Raise ValueError if the value for two items depends on the others in the lists."""
         items = items[:3]
         together = self._block(items, items)
@@ -835,7 +835,7 @@ class Strings(MatrixFunction):
         same = Y is None or Y is X
         rows = as_items(X)
         columns = rows if same else as_items(Y)
-        self._refuse(rows)
+        self._check_function(rows)
         self._check_strings(columns, range(len(columns)))
         if not (_are_short(rows) and _are_short(columns)):
             return super().__call__(X, Y)
@@ -857,7 +857,7 @@ class Strings(MatrixFunction):
             meter.advance(K[some].size)
         return K
 
-    def _refuse(self, items: NDArray) -> None:
+    def _check_function(self, items: NDArray) -> None:
         import_optional("rapidfuzz", "strings", "Comparing strings")
         check_option("similarity", self.similarity, STRING_SIMILARITIES)
         self._check_strings(items, range(len(items)))

@@ -1,4 +1,4 @@
-"""Learned kernels: what the hyper-kernel estimators find, as kernels like any other."""
+"""Learned kernels: the results of the hyper-kernel estimators, as kernels like any other."""
 
 from typing import Any
 
@@ -116,7 +116,7 @@ class TensorExpansion(_LearnedKernel):
     """A similarity extended to new items: ``k(z, z') = trend(z, z') + r(z) @ core @ r(z')``.
 
     ``r(z) = G(z, landmarks) @ projection``. When training items are remembered, a row that equals one (in all
-    features; of equal training items the first) also has what the data say of that item alone: values between two of
+    features; of equal training items the first) also has this item's own component: values between two of
     them are ``item_values``, values with a new item ``r(z) @ item_coef`` plus the trend.
 
     Parameters

@@ -11,7 +11,7 @@ from mercerless.kernels.base import Kernel, Parameter, over_row_blocks
 
 
 class _Local(Kernel):
-    """What the local kernels share: the shape of the bandwidths, the blocks, and the chain rule.
+    """Base of the local kernels: the shape of the bandwidths, the blocks, and the chain rule.
 
     With ``scaled = (x - y_j) / bandwidths_j`` a subclass gives a profile of a distance of ``scaled``. `_value` fills
     one block of rows of the matrix, `_gradient` is ``H[j] @ |scaled|^power`` for its block. Blocks are held with one
@@ -134,7 +134,7 @@ class _LocalQuadratic(_Local):
     """The forms of the squared distance, evaluated by one matrix product on centered data."""
 
     def _columns_at_once(self, n_features: int) -> int:
-        return 64  # matrix products want a thousand rows or more, whatever the number of features
+        return 64  # matrix products are fast for a thousand rows or more, whatever the number of features
 
     def _prepare_blocks(self, Y: NDArray, widths: NDArray) -> Any:
         # Centering keeps the expanded square accurate when the data lie far from the origin.

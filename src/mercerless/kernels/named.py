@@ -245,7 +245,7 @@ class Series(MatrixFunction):
         self.distance = distance
         self.window = window
 
-    def _refuse(self, items: NDArray) -> None:
+    def _check_function(self, items: NDArray) -> None:
         check_option("distance", self.distance, ("dtw",))
         import_optional("aeon", "series", "Comparing time series")
 

@@ -1,4 +1,4 @@
-"""Kernels of a distance: between rows as arrows (l2) or along the axes (l1)."""
+"""Kernels of a distance: Euclidean (l2) or along the axes (l1)."""
 
 from typing import NamedTuple, Self
 
@@ -80,8 +80,8 @@ class _SquaredDistance(Stationary):
 
     def _pull(self, X, Y, G, prepared, rows):
         q = self._distances(prepared, rows)
-        # What a pair adds to the gradient vanishes with its distance; a root's infinite slope must not stand there,
-        # and distances below rounding are zero.
+        # The contribution of a pair to the gradient vanishes with its distance; the infinite slope of a root must not
+        # enter it, and distances below rounding are zero.
         largest = prepared.left[rows, -2].max() + prepared.right[-1].max()
         near = q <= 32 * np.finfo(q.dtype).eps * largest
         H = self._slope(q)
@@ -360,7 +360,8 @@ class TL1(_Cityblock):
     Parameters
     ----------
     length_scale : float, default=1.0
-        Where the kernel reaches zero. 0.7 times the number of features is the usual choice for features in [0, 1].
+        The distance at which the kernel reaches zero. 0.7 times the number of features is the usual choice for features
+        in [0, 1].
 
     References
     ----------

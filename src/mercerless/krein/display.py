@@ -146,7 +146,7 @@ class KreinPartsDisplay(Display):
     positive, negative : ndarray of shape (n,)
         The parts at the items shown.
     intercept : float
-        What is added to their sum.
+        The intercept, which is added to their sum.
     position : ndarray of shape (n,) or None, default=None
         Positions along one axis; None draws f- against f+.
     target : ndarray of shape (n,) or None, default=None

@@ -32,8 +32,8 @@ class KreinEmbedding(KernelTransformer):
     n_components : int or None, default=2
         Number of axes, those of the eigenvalues of largest absolute value; None keeps all beyond rounding.
     kind : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
-        What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities ``-d``. ``"auto"`` infers
-        it by `mercerless.spectra.matrix_kind`.
+        Kind of the matrix. Distances d become similarities ``-d**2 / 2``, dissimilarities ``-d``. ``"auto"`` infers it
+        by `mercerless.spectra.matrix_kind`.
     center : bool, default=True
         Whether the origin is the mean of the training items, as in kernel PCA; distances need it.
     landmarks : int, `mercerless.lowrank.Landmarks` or None, default=None
@@ -53,7 +53,7 @@ class KreinEmbedding(KernelTransformer):
     projection_ : ndarray of shape (n_landmarks, n_components)
         From similarities to coordinates.
     offset_ : ndarray of shape (n_components,)
-        What is subtracted from the projected similarities.
+        The origin, which is subtracted from the projected similarities.
     landmarks_ : ndarray of shape (n_landmarks,)
         Positions of the items that new ones are compared with, among the training items.
     kind_ : str

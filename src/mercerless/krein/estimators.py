@@ -79,7 +79,7 @@ from mercerless.spectra import implied_distances
 
 
 class _KreinModel(KernelPredictor):
-    """What all Krein models share: coefficients of similarities to the training rows, or to landmarks."""
+    """Base of all Krein models: coefficients of similarities to the training rows, or to landmarks."""
 
     landmarks_: NDArray | None = None
     dual_coef_: NDArray
@@ -109,7 +109,7 @@ class _KreinModel(KernelPredictor):
 
 
 class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredictor):
-    """What the regressor and the classifier share; how they choose among candidates differs."""
+    """Base of the regressor and the classifier, which differ in how they choose among candidates."""
 
     out_of_fold_: OutOfFold | None
     _streams = True
@@ -483,7 +483,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
 
 
 class _Tuned(NamedTuple):
-    """What a gradient search found."""
+    """The result of a gradient search."""
 
     rows: KreinRows  # with the tuned kernel
     candidates: Candidates  # the tuned penalties and radius alone
@@ -513,7 +513,7 @@ def _penalty_attributes(
 def _spectral_attributes(
     system: KreinSystem, solution: KreinSolution, shape: tuple[int, ...]
 ) -> dict[str, Any]:
-    """What the solution is in the basis of eigenvectors, and its certificates; single targets have the shape ()."""
+    """The solution in the basis of eigenvectors, and its certificates; single targets have the shape ()."""
     spectral = solution.spectral
     return {
         "intercept_": _shaped(solution.intercept, shape),

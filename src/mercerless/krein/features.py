@@ -66,7 +66,7 @@ class SignedRandomFeatures(KernelTransformer):
 
     Notes
     -----
-    `fit` draws frequencies and uses of the rows only their number of features (and, if the kernel is a name, their
+    `fit` draws frequencies. It uses only the number of features of the rows (and, if the kernel is a name, their
     spread), so that rows can be transformed and learned from in batches.
 
     References
@@ -197,7 +197,7 @@ def _product(one: SpectralPart, other: SpectralPart) -> SpectralPart:
 
 
 def _shares(weights: list[float], total: int) -> list[int]:
-    """So many frequencies for every part, in proportion to the sizes of their weights, at least one each."""
+    """Number of frequencies for every part, in proportion to the sizes of their weights, at least one each."""
     if not weights:
         return []
     sizes = np.abs(weights)

@@ -266,7 +266,7 @@ class ExactProblem:
         return build_system(self.K, self.rows.Y, self.rows.weight, intercept=self.intercept)
 
     def fitted_basis(self) -> Basis:
-        """What new items are compared with: the rows."""
+        """The rows, with which new items are compared."""
         return self.rows.basis.fitted()
 
     def dual(self, coef: NDArray) -> NDArray:
@@ -353,7 +353,7 @@ class LandmarkProblem:
         return build_low_rank_system(factor, self.signs, intercept=self.intercept)
 
     def fitted_basis(self) -> Basis:
-        """What new items are compared with: the landmarks."""
+        """The landmarks, with which new items are compared."""
         return self.rows.basis.fitted(self.landmarks)
 
     def dual(self, coef: NDArray) -> NDArray:

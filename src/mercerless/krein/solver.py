@@ -36,12 +36,12 @@ class SphereSolution(NamedTuple):
 
     coef: NDArray  # u
     slack: NDArray  # p - mu, to full relative accuracy; u = t / slack off the hard case
-    multiplier: NDArray  # mu; -1 where the constraint is inactive, so that u = t / (1 + p)
-    active: NDArray  # True where ||u|| = R holds with a multiplier
-    hard: NDArray  # True where the minimizer is not unique
-    constraint_error: NDArray  # | ||u||^2 / R^2 - 1 |, 0 where inactive
+    multiplier: NDArray  # mu; -1 if the constraint is inactive, so that u = t / (1 + p)
+    active: NDArray  # True if ||u|| = R holds with a multiplier
+    hard: NDArray  # True if the minimizer is not unique
+    constraint_error: NDArray  # | ||u||^2 / R^2 - 1 |, 0 if inactive
     stationarity: NDArray  # max_i |slack_i u_i - t_i| / max|t|
-    is_minimum: NDArray  # True where min(slack) >= 0: the global minimum; False: a saddle point
+    is_minimum: NDArray  # True if min(slack) >= 0: the global minimum; False: a saddle point
     n_iter: int
 
 
@@ -55,7 +55,7 @@ def minimize_on_sphere(
 
     Arrays broadcast, (..., k) against radii of shape (...): many problems are solved at once. The penalty may have any
     sign, so the problem need not be convex; the solution is global all the same. Without a constraint it is the
-    stationary point, the minimum where ``1 + penalty > 0``, a saddle elsewhere (`is_minimum` says which).
+    stationary point: the minimum if ``1 + penalty > 0``, otherwise a saddle (see `is_minimum`).
 
     Notes
     -----
@@ -87,7 +87,7 @@ def minimize_on_sphere(
         active = np.zeros(len(p), dtype=bool)
     elif constraint == "sphere":
         active = np.ones(len(p), dtype=bool)
-    else:  # the ball is inactive only where the free problem is convex and its solution is inside
+    else:  # the ball is inactive only if the free problem is convex and its solution is inside
         smallest = p.min(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             free = np.linalg.norm(t / (1.0 + p), axis=1)
@@ -205,7 +205,7 @@ def sphere_pullback(
 ) -> SpherePullback:
     """Reverse derivative of `minimize_on_sphere`: from ``dL/du`` to ``dL/d(target, penalty, radius)``.
 
-    With ``kappa = sum(g u / slack) / sum(u^2 / slack)`` where the constraint is active, 0 elsewhere, and
+    With ``kappa = sum(g u / slack) / sum(u^2 / slack)`` if the constraint is active, otherwise 0, and
     ``q = (g - kappa u) / slack``: dL/dt = q, dL/dp = -q u, dL/dR = kappa R. In the hard case the solution is not
     differentiable and the cotangents are those of the coordinates with positive slack.
     """
@@ -320,7 +320,7 @@ def solve_system(
     Notes
     -----
     Global for every regularizer when constrained, and without a constraint for all but "indefinite", which then
-    gives the stationary point (a saddle where n alpha / s < -1).
+    gives the stationary point (a saddle if n alpha / s < -1).
     A matrix without kept eigenvalues (K = 0, or constant after centering) or a target without a component in the
     space gives the mean: the sphere cannot be reached by any function of the space, or by none in particular.
     Without a radius, `constraint` has no meaning and None is used.
@@ -464,7 +464,7 @@ def training_spectrum(
     intercept: bool = True,
     rtol: float = 1e-12,
 ) -> TrainingSpectrum:
-    """What `validation_loss` needs of the training rows; it depends on neither penalties nor radius."""
+    """The decomposed training rows for `validation_loss`, which depend on neither penalties nor radius."""
     weight = weights_or_ones(weight, len(K))
     Kt, mean, root, n = center_kernel(K, weight, intercept)
     values, vectors = eigh(Kt, driver="evd", overwrite_a=True, check_finite=False)
@@ -498,8 +498,8 @@ def validation_loss(
     is ``V [L o (th yh')] V'`` with the divided differences L of h (Daleckii and Krein), corrected for the multiplier by
     those of ``(s h)^2``. Divided differences across the two signs are not those of one rational function, because
     ``nu`` differs there; the paper's gradient leaves these terms out. Pairs of a kept and a dropped eigenvalue use
-    ``h = 0`` for the dropped one; dropped pairs contribute nothing. Where an eigenvalue crosses zero the loss jumps,
-    and the gradient is that of the smooth pieces.
+    ``h = 0`` for the dropped one; dropped pairs contribute nothing. If an eigenvalue crosses zero the loss jumps, and
+    the gradient is that of the smooth pieces.
 
     Cost: one eigendecomposition, unless `spectrum` has that of K already, and four products of n x n matrices. Checked
     against central differences.

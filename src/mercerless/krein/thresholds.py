@@ -1,4 +1,4 @@
-"""The numbers that decide what a fit of a Krein model does: sizes, memory and grids."""
+"""Sizes, memory and grids of a fit of a Krein model."""
 
 from dataclasses import dataclass
 

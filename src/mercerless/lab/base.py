@@ -1,4 +1,4 @@
-"""What the machine on local bandwidths and the learner of tables share: held-out rows, predictions, explanations."""
+"""Bases of the machine on local bandwidths and of the table learner: held-out rows, predictions, explanations."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Self
@@ -33,14 +33,14 @@ from mercerless.lab.spread import Spread, posterior_of, signs_of
 
 
 class TrainingRows(NamedTuple):
-    """The rows of a fit that have weight, and what was given with them."""
+    """The rows of a fit that have weight, with their targets, weights and groups."""
 
     rows: Any
     target: NDArray  # numbers, or the numbers of the classes
     weight: NDArray
     groups: NDArray | None
     used: NDArray  # the places of these rows among all rows given to fit
-    columns: Any  # of a table: what its columns are
+    columns: Any  # of a table: the types of its columns
     classes: NDArray = np.zeros(0)  # the names of the classes; none for numbers
 
     def weight_of(self, places: NDArray) -> NDArray:
@@ -108,11 +108,11 @@ class LocalEstimator(ConformalMixin, ReasonsMixin, FittedEstimator):
     def _read_rows(
         self, X: Any, y: Any, check: Callable, **options: Any
     ) -> tuple[Any, NDArray, Any]:
-        """Validated rows of numbers, targets in memory, and what the columns are."""
+        """Validated rows of numbers, targets in memory, and the types of the columns."""
         raise NotImplementedError
 
     def _fit_training(self, training: TrainingRows, progress: Progress) -> None:
-        """Learn, and set what was learned."""
+        """Learn, and set the fitted attributes."""
         raise NotImplementedError
 
     def _new_rows(self, X: Any) -> NDArray:
@@ -213,7 +213,7 @@ class LocalEstimator(ConformalMixin, ReasonsMixin, FittedEstimator):
 
 
 class LocalRegressorMixin(LocalEstimator):
-    """Targets that are numbers: their predictions, and how far they scatter around these."""
+    """Mixin for numbers as targets: predictions, and how far targets scatter around them."""
 
     spread_: list[Spread]
     _one_output: bool
@@ -235,9 +235,9 @@ class LocalRegressorMixin(LocalEstimator):
         X : array-like of shape (n, n_features)
             The rows.
         return_std : bool, default=False
-            Whether to give the standard deviation of a new target as well, noise included: the root of the mean square
-            of the out-of-fold errors; where that proves itself on held-out errors, it grows with the prediction and
-            with the posterior variance of the process that the evidence fitted (see `spread_`).
+            Whether to return the standard deviation of a new target as well, noise included: the root of the mean
+            square of the out-of-fold errors; if that fits held-out errors better, it grows with the prediction and with
+            the posterior variance of the process that the evidence fitted (see `spread_`).
 
         Returns
         -------
@@ -284,7 +284,7 @@ class LocalRegressorMixin(LocalEstimator):
 
 
 class LocalClassifierMixin(LocalEstimator):
-    """Targets that are classes: their predictions from calibrated scores."""
+    """Mixin for classes as targets: predictions from calibrated scores."""
 
     class_weight: dict | str | None
     classes_: NDArray

@@ -183,7 +183,7 @@ def _scaled_moments(
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit does with a table: the forms it learns, and the rows it learns them on."""
+    """The plan of a fit: the forms it learns, and the rows it learns them on."""
 
     settings: Settings
     forms: tuple[str, ...]
@@ -209,7 +209,7 @@ class Plan:
         return min(len(self.rows), self.settings.max_support)
 
     def n_bytes(self, n: int, n_outputs: int) -> float:
-        """What a fit on n rows needs besides the data; measured, and asserted in the tests."""
+        """Bytes that a fit on n rows needs besides the data; measured, and asserted in the tests."""
         m = self.max_support
         d = self.n_features
         per_row = 4.5 * self.dtype.itemsize * (m + d) + 32 * n_outputs
@@ -268,7 +268,7 @@ def split_rows(
 def without_held_groups(
     table: Table, plan: Plan, folds: list[Split], blocks: list[NDArray]
 ) -> list[NDArray]:
-    """Blocks of further rows that do not know the groups of a single hold-out."""
+    """Blocks of further rows without those of the groups of a single hold-out."""
     if table.groups is None or len(folds) != 1:
         return blocks
     held = table.groups[plan.rows[folds[0][1]]]
@@ -318,7 +318,7 @@ def copy_correlation(merged: MergedRows, plan: Plan, rows: Rows) -> float:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What learning starts from: the scaled table, the rows to learn on, and the validation folds."""
+    """The input of learning: the scaled table, the rows to learn on, and the validation folds."""
 
     scaled: ScaledTable
     rows: Rows
@@ -351,5 +351,5 @@ def prepare(
 
 
 def noise_of_copies(table: Table, held: NDArray) -> float:
-    """What single rows deviate from the means of their copies, which comes on top of the error of merged rows."""
+    """Variance of single rows around the means of their copies, which adds to the error of merged rows."""
     return float(np.mean(table.merged.deviations[held])) if len(held) else 0.0

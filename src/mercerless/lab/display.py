@@ -24,7 +24,7 @@ class BandwidthDisplay(Display):
     relevance : ndarray of shape (n_support, n_features)
         One over the bandwidth, in units of the scaled features.
     order : ndarray of shape (n_support,)
-        What the support points are ordered by.
+        The predictions by which the support points are ordered.
     feature_names : sequence of str
         The features' names.
     form : str

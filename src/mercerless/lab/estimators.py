@@ -38,7 +38,7 @@ from mercerless.lab.support import Support, check_support, support_size
 
 
 class _LAB(LocalEstimator):
-    """What the regressor and the classifier share: everything but the targets."""
+    """Base of the regressor and the classifier, which differ in their targets."""
 
     expansion_: LocalForm
     _without_out_of_fold = (
@@ -124,7 +124,7 @@ class _LAB(LocalEstimator):
         return rows, check(y, type(self).__name__), None
 
     def _plan(self, shape: tuple[int, int], random: np.random.RandomState) -> Plan:
-        """What to do with so many distinct rows and features."""
+        """The plan for a table of this many distinct rows and features."""
         n, d = shape
         support = self._support
         m = support_size(support.n_support, n)
@@ -234,13 +234,13 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
     Parameters
     ----------
     n_support : int, float, "auto" or Support, default="auto"
-        Support points: a number, a fraction of the rows, or ``min(200, n / 4)``. `Support` also says how they are
+        Support points: a number, a fraction of the rows, or ``min(200, n / 4)``. `Support` also sets how they are
         chosen, and adds more where errors are large, as the paper does.
     kernel : {"gaussian", "laplace", "exponential"}, default="gaussian"
         The form.
     objective : {"evidence", "least_squares", "interpolation"}, default="evidence"
-        What the bandwidths minimize: the evidence, which also learns the ridge; the regularized squared error; or the
-        paper's squared error off the support of the function that interpolates the support.
+        The objective of the bandwidths: the evidence, which also learns the ridge; the regularized squared error; or
+        the paper's squared error off the support of the function that interpolates the support.
     alpha : float or None, default=None
         The ridge per row; None learns it with the evidence and means 1e-5 otherwise.
     validation_fraction : float or None, default=0.2
@@ -265,7 +265,7 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
     ----------
     expansion_ : LocalForm
         The function: ``expansion_(X)`` are the predictions, one column per output. It holds its ``kernel``,
-        ``centers`` (scaled support vectors) and what the attributes below say.
+        ``centers`` (scaled support vectors) and the values of the attributes below.
     support_ : ndarray of shape (n_support,)
         The training rows that are support points.
     support_vectors_ : ndarray of shape (n_support, n_features)
@@ -294,7 +294,7 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
         The projected gradient at the end of the descent relative to its start: 0 at a stationary point, 1 without any
         step; early stopping leaves it positive, and steps on batches that diverged make it infinite.
     max_error_ : float
-        The largest squared error on a training row, standardized (with an `optimizer` scaled to [-1, 1]); what a
+        The largest squared error on a training row, standardized (with an `optimizer` scaled to [-1, 1]), which a
         `Support` that grows bounds.
     n_distinct_ : int
         Distinct training rows: equal rows are merged, with the mean of their targets.
@@ -303,7 +303,7 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
         and `target`; None without validation. The rows of a fold are predicted after the number of iterations that the
         other folds choose. The scaling, which is decided once for all rows, has seen every target.
     spread_ : list of Spread, or None
-        Per output, what the standard deviations of `predict` are made of: its `gain` is 0 if there is one for all.
+        Per output, the model of the standard deviations of `predict`; its `gain` is 0 if there is one for all rows.
     copy_correlation_ : float
         The assumed correlation r of the errors of equal rows; k of them count as ``k / (1 + (k - 1) r)`` rows.
     n_features_in_ : int
@@ -371,7 +371,7 @@ class LABClassifier(LocalClassifierMixin, ClassifierMixin, _LAB):
     kernel : {"gaussian", "laplace", "exponential"}, default="gaussian"
         The form.
     objective : {"evidence", "least_squares", "interpolation"}, default="evidence"
-        What the bandwidths minimize, as in `LABRegressor`.
+        The objective of the bandwidths, as in `LABRegressor`.
     alpha : float or None, default=None
         The ridge per row; None learns it with the evidence and means 1e-5 otherwise.
     validation_fraction : float or None, default=0.2

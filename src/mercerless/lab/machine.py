@@ -16,17 +16,16 @@ from mercerless.lab.support import fold_supports
 
 
 class LocalMachine(NamedTuple):
-    """A fitted expansion in standardized units, and what its validation showed."""
+    """A fitted expansion in standardized units, and the results of its validation."""
 
     form: LocalForm
     held: NDArray  # the distinct rows that were predicted out of fold
-    out_of_fold: (
-        NDArray  # (n_held, n_outputs), each by a number of iterations that the other folds chose
-    )
+    # (n_held, n_outputs), each by a number of iterations that the other folds chose
+    out_of_fold: NDArray
     curve: NDArray  # (n_checkpoints, 2), iterations and mean squared errors of held-out rows
     loss_curve: NDArray  # the objective after every iteration
     certificate: float  # of the descent, see `State`
-    max_error: float  # the largest squared error on a training row, what growth bounds
+    max_error: float  # the largest squared error on a training row, which growth bounds
     copy_correlation: float
 
 
@@ -61,21 +60,21 @@ def fit_machine(
 
 
 def further_blocks(data: Prepared, plan: Plan) -> list[Callable[[], Rows]]:
-    """What reads further rows to refine bandwidths on; only a single hold-out can judge them."""
+    """Functions that read further rows to refine bandwidths on; only a single hold-out can judge them."""
     if len(data.folds) != 1 or plan.settings.objective == "interpolation":
         return []
     return [partial(data.scaled.rows, block) for block in data.blocks]
 
 
 def total_of(data: Prepared, table: Table, plan: Plan) -> Total | None:
-    """What sums moments over all rows of the table; None if the rows to learn on are all of them."""
+    """The function that sums moments over all rows of the table; None if the rows to learn on are all of them."""
     if len(plan.rows) == table.shape[0]:
         return None
     return partial(data.scaled.total, plan.settings.n_support)
 
 
 def fitted_form(model: Expansion, table: Table, plan: Plan, data: Prepared) -> LocalForm:
-    """An expansion with its centers, which it no longer counts by the rows it was learned on."""
+    """The form of an expansion: it holds its centers instead of row numbers."""
     support = table.merged.first[plan.rows[model.support]]
     centers = data.rows.X[model.support]
     # kernel ridge on all rows is solved in double precision; the others see rows as they were learned

@@ -1,4 +1,4 @@
-"""What a local model is: rows, settings, expansions, fitted forms, and the coefficients of given bandwidths."""
+"""Parts of a local model: rows, settings, expansions, fitted forms, and the coefficients of given bandwidths."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ Total = Callable[..., Moments]
 
 
 class Settings(NamedTuple):
-    """What a fit may do."""
+    """Settings of a fit."""
 
     objective: str = "evidence"
     n_support: int = 100  # the initial number when growing
@@ -40,7 +40,7 @@ class Settings(NamedTuple):
     max_iter: int = 150  # of the local stage
     growth: float | None = None  # the squared error above which training rows become support points
     growth_step: int | None = None  # rows added in every round; None: at most a tenth of n_support
-    max_support: int = 1000  # where growth stops
+    max_support: int = 1000  # at which growth stops
     seed: int = 0
     linear: bool = True  # whether the features enter linearly as well
     optimizers: tuple = ()  # steps on batches as in the paper, one after the other; none: L-BFGS
@@ -102,13 +102,13 @@ class Projected(NamedTuple):
 
     @property
     def plain(self) -> Any:
-        """The kernel itself where nothing is mapped."""
+        """The kernel itself, if nothing is mapped."""
         if self.projection is None:
             return self.kernel
         return self
 
     def __call__(self, X: NDArray, S: NDArray) -> NDArray:
-        """``kernel(X A, S A)``, where mapped in float64; the exponential of rows in single precision is so as well."""
+        """``kernel(X A, S A)``, in float64 if rows are mapped; the exponential of float32 rows is in float32."""
         is_single = X.dtype == S.dtype == np.float32
         if self.projection is not None:
             X = X @ self.projection
@@ -126,7 +126,7 @@ class Expansion(NamedTuple):
     support: NDArray  # (m,), the rows that are centers
     log_bandwidths: NDArray  # (m, d), or shared: (d,) or ()
     log_ridge: float
-    # of the linear kernel where all rows are centers; None for local models
+    # of the linear kernel if all rows are centers; None for local models
     linear_weight: float | None = None
     coef: NDArray = np.zeros((0, 0))  # (m, n_outputs)
     # (1 + d, n_outputs): the intercept and the coefficients of the features

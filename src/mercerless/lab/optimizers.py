@@ -19,8 +19,8 @@ class SGD(BaseEstimator):
 
     The bandwidths of the paper, theta, multiply differences: ``k(x, s_j) = exp(-sum_f (theta_jf (x_f - s_jf))^2)``. A
     step is ``theta -= learning_rate * d/dtheta sum over the batch of |f(x_i) - y_i|^2``, f the function that
-    interpolates the support. Nothing keeps the objective from rising: a learning rate that is too large diverges, and
-    the estimator says so.
+    interpolates the support. Nothing keeps the objective from rising: a learning rate that is too large diverges, with
+    a warning of the estimator.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def check_optimizer(optimizer: SGD) -> None:
 
 
 def new_update(optimizer: SGD) -> Update:
-    """What turns one gradient after the other into changes of theta."""
+    """The function that turns one gradient after the other into changes of theta."""
     if isinstance(optimizer, Adam):
         return _adam_update(optimizer.learning_rate)
     return lambda gradient: -optimizer.learning_rate * gradient
@@ -142,7 +142,7 @@ def _adam_update(learning_rate: float) -> Update:
 
 
 class Steps(NamedTuple):
-    """Where steps on batches ended."""
+    """The result of steps on batches."""
 
     theta: NDArray  # (m, d), the paper's bandwidths
     values: NDArray  # the mean squared error of every batch, before its step

@@ -38,7 +38,7 @@ from mercerless.lab.support import grow, select_support
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """When descents start, stall and are given up."""
+    """Starts, checkpoints and stopping rules of descents."""
 
     #: Iterations of the local bandwidths after which validation judges.
     checkpoints: tuple[int, ...] = (0, 5, 10, 20, 40, 80, 150)
@@ -64,7 +64,7 @@ def silent(info: dict) -> bool:
 class Validated(NamedTuple):
     """An expansion, not yet with coefficients, and its out-of-fold predictions."""
 
-    expansion: Expansion | None  # None where it is still to be learned from all rows
+    expansion: Expansion | None  # None if it is still to be learned from all rows
     predictions: NDArray  # (n_validation, n_outputs)
     loss: NDArray  # the objective after every iteration
     certificate: float = 0.0  # of the point that the descent ended at, or that validation chose
@@ -88,7 +88,7 @@ def objective_function(name: str, support: NDArray) -> Callable[..., Evaluation]
 
 
 class _Checkpoint(NamedTuple):
-    """A state on the way of a descent, and how well it does on validation rows."""
+    """A state of a descent, and its error on validation rows."""
 
     state: State
     error: float
@@ -99,8 +99,9 @@ class _Checkpoint(NamedTuple):
 class Watch:
     """Follows a descent: reports every iteration, judges some on validation rows, and detects when to stop.
 
-    `checkpoints` are the iterations that are judged, the end always is; `limit` gives how many are enough. `rival` has
-    the predictions of another form for the validation rows, by iteration: a descent that they leave no weight ends.
+    `checkpoints` are the iterations that are judged, besides the end; `limit` is the largest number of iterations.
+    `rival` has the predictions of another form for the validation rows, by iteration: a descent that gets no weight
+    beside them ends.
     """
 
     report: Report = silent
@@ -115,7 +116,7 @@ class Watch:
         return 0 in self.checkpoints and self._judge(problem, state)
 
     def after(self, stage: str, problem: LocalRegression, state: State) -> bool:
-        """What happens after an iteration; True ends the descent."""
+        """Report and judge an iteration; True ends the descent."""
         is_useless = state.iteration in self.checkpoints and self._judge(problem, state)
         info = {"stage": stage, "iteration": state.iteration, "value": state.value}
         return self.report(info) or is_useless
@@ -164,7 +165,7 @@ class LocalLearner:
     shared: list[NDArray] = field(default_factory=list)
 
     def problem(self, rows: Rows, support: NDArray, S: NDArray | None = None) -> LocalRegression:
-        """What the local stage minimizes; S are the centers if they are not among the rows."""
+        """The problem of the local stage; S are the centers if they are not among the rows."""
         objective = objective_function(self.settings.objective, support)
         if S is None:
             S = rows.X[support]

@@ -54,11 +54,11 @@ class Evaluation(NamedTuple):
 
 
 class State(NamedTuple):
-    """A point on the way of a descent."""
+    """A point of a descent."""
 
     iteration: int
     value: float
-    log_bandwidths: NDArray  # of shape (), (d,) or (m, d), which says what is shared
+    log_bandwidths: NDArray  # of shape () or (d,) if they are shared, or (m, d)
     log_ridge: float
     # the largest entry of the projected gradient here, relative to that at the start
     certificate: float = 1.0
@@ -78,7 +78,7 @@ class Path(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalRegression:
-    """Rows, centers and targets, and what is minimized in the bandwidths of the centers.
+    """Rows, centers and targets, and the objective of the bandwidths of the centers.
 
     In float32 X and S the kernel is evaluated in float32; the algebra stays in float64.
     """
@@ -256,8 +256,8 @@ def initial_state(
 ) -> tuple[float, float, float]:
     """The smallest `evidence` of a grid of shared bandwidths and ridges, and its logarithms of both.
 
-    One eigendecomposition per width serves all ridges. A width at which centers see no row but their own is not taken
-    while another is there: the evidence can be smallest there (the linear part alone), but it has no slope.
+    One eigendecomposition per width serves all ridges. Widths at which centers are close to no row but their own are
+    skipped if there are others: the evidence can be smallest there (the linear part alone), but it has no slope.
     """
     X = problem.X
     n = len(problem.X)
@@ -292,12 +292,12 @@ def descend(
 ) -> Path:
     """Minimize ``objective(k(X, S), F, Y, ridge) + pull |log_bandwidths - anchor|^2`` in log bandwidths and log ridge.
 
-    L-BFGS within bounds: every accepted step lowers the objective, so the path cannot diverge; a stationary point is
-    all that is promised, since the objective is not convex.
+    L-BFGS within bounds: every accepted step lowers the objective, so the path cannot diverge; it ends at a stationary
+    point, not necessarily the global minimum, since the objective is not convex.
 
-    `log_bandwidths`, of shape (), (d,) or (m, d), and `log_ridge` are the start; the shape says which bandwidths are
-    shared. None as the anchor means the start. The descent ends when the mean decrease of the last five iterations is
-    below `tol`, or when `watch`, called with the state after every iteration, returns True.
+    `log_bandwidths`, of shape (), (d,) or (m, d), and `log_ridge` are the start; the shape decides which bandwidths
+    are shared. None as the anchor means the start. The descent ends when the mean decrease of the last five iterations
+    is below `tol`, or when `watch`, called with the state after every iteration, returns True.
     """
     shape = np.shape(log_bandwidths)
     bounds = LIMITS.local_bounds if len(shape) == 2 else LIMITS.shared_bounds

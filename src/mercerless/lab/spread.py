@@ -15,7 +15,7 @@ from mercerless.lab.model import LocalForm, Projected
 
 @dataclass(frozen=True)
 class SpreadLimits:
-    """When deviations vary, and with what."""
+    """Thresholds and sizes for varying deviations."""
 
     #: Penalty on the coefficients of standardized signs, as of so many errors.
     penalty: float = 4.0
@@ -40,16 +40,16 @@ class Spread(NamedTuple):
     Attributes
     ----------
     level : float
-        The logarithm of the mean square of the out-of-fold errors; where there are coefficients, their constant.
+        The logarithm of the mean square of the out-of-fold errors; if there are coefficients, their constant.
     coef : ndarray of shape (n_signs,)
-        Coefficients of the standardized signs in the logarithm of the variance; all 0 where one deviation is as good.
+        Coefficients of the standardized signs in the logarithm of the variance; all 0 if one deviation is as good.
     center, scale, low, high : ndarray of shape (n_signs,)
         Units of the signs, and the range of the training rows, beyond which they are taken at its ends.
     gain : float
-        By how much the held-out log density of an error is higher than with one deviation for all; 0 where it is one.
+        Gain in the held-out log density of an error over one deviation for all rows; 0 if there is one.
     ratios : ndarray of shape (n_errors,)
-        The absolute out-of-fold errors by deviations that were fitted without them, in ascending order: of these the
-        intervals of `predict_interval` are made.
+        The absolute out-of-fold errors over deviations that were fitted without them, in ascending order; the
+        intervals of `predict_interval` are made of these.
     """
 
     level: float
@@ -62,7 +62,7 @@ class Spread(NamedTuple):
     ratios: NDArray = np.zeros(0)
 
     def __call__(self, signs: NDArray) -> NDArray:
-        """Standard deviations where the signs (m, n_signs) are these."""
+        """Standard deviations of rows with these signs (m, n_signs)."""
         standard = (np.clip(signs, self.low, self.high) - self.center) / self.scale
         return np.exp(0.5 * (self.level + standard @ self.coef))
 
@@ -100,7 +100,7 @@ def _one_deviation(squares: NDArray, signs: NDArray) -> Spread:
 
 
 def _varying_deviation(squares: NDArray, signs: NDArray) -> Spread:
-    """Coefficients of the signs: a regression of squared errors, whose deviations are as large as they are."""
+    """Coefficients of the signs: a regression of squared errors, whose own scatter is as large as they are."""
     center = signs.mean(axis=0)
     scale = signs.std(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
@@ -119,7 +119,7 @@ def _varying_deviation(squares: NDArray, signs: NDArray) -> Spread:
 
 
 def _held_out_gains(squares: NDArray, signs: NDArray) -> tuple[NDArray, NDArray]:
-    """By how much the log density of every error is higher with varying deviations, both fitted without its fold.
+    """Gain in the log density of every error by varying deviations, both fitted without its fold.
 
     Also these deviations.
     """
@@ -139,7 +139,7 @@ def _held_out_gains(squares: NDArray, signs: NDArray) -> tuple[NDArray, NDArray]
 
 
 class Posterior(NamedTuple):
-    """The posterior variance of a Gaussian process with a form's kernel, known at its centers: how far off a row is."""
+    """The posterior variance of a Gaussian process with a form's kernel, observed at its centers."""
 
     scaling: FeatureScaling
     kernel: Projected
@@ -148,7 +148,7 @@ class Posterior(NamedTuple):
     ridge: float
 
     def __call__(self, X: NDArray, seen: bool = False) -> NDArray:
-        """The logarithm of the variance of a new target by that of the noise; a `seen` center as if left out."""
+        """The logarithm of the variance of a new target over that of the noise; a `seen` center as if left out."""
         K = self.kernel(self.scaling(X, self.centers.dtype), self.centers)
         explained = np.einsum("ij,ij->i", K @ self.inverse, K)
         variance = np.maximum(1.0 - explained, 0.0)
@@ -163,7 +163,7 @@ class Posterior(NamedTuple):
 
 
 def posterior_of(form: LocalForm | None) -> Posterior | None:
-    """That of a form (of many centers some): for all rows the process whose evidence learned its scales.
+    """The posterior of a form, on a sample of its centers if there are many.
 
     Bandwidths of single centers are averaged, since local ones are no covariance. None without a form.
     """
@@ -185,7 +185,7 @@ def posterior_of(form: LocalForm | None) -> Posterior | None:
 def signs_of(
     posterior: Posterior | None, X: NDArray, prediction: NDArray, seen: bool = False
 ) -> NDArray:
-    """What errors may grow with: the prediction (m,), and the posterior variance."""
+    """Signs of large errors: the prediction (m,), and the posterior variance."""
     columns = [prediction]
     if posterior is not None:
         columns.append(posterior(X, seen))

@@ -21,7 +21,7 @@ class Support(BaseEstimator):
     Parameters
     ----------
     n_support : int, float or "auto", default="auto"
-        The number, as in `LABRegressor`; where the support grows, the number at the start.
+        The number, as in `LABRegressor`; if the support grows, the number at the start.
     selection : {"kmeans", "y", "random", "extreme"}, default="kmeans"
         The rows nearest to k-means centers, evenly spaced in the order of the target (the paper's choice), at random,
         or (a bad example, for reproduction) the rows with the largest targets.

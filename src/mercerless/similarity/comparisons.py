@@ -1,4 +1,4 @@
-"""Comparisons of items with landmarks: computed, or read from a given rectangle whose landmarks are looked for."""
+"""Comparisons of items with landmarks: computed, or read from a given rectangle whose landmarks are inferred."""
 
 import re
 from collections.abc import Callable
@@ -39,8 +39,8 @@ def compare_items(
 ) -> LandmarkRows:
     """Compare items with some of them, by a kernel or function; nothing else is ever compared.
 
-    `compare` gives both directions' mean where that is wanted; the pursuit starts from `candidates`, or twice as many
-    items as landmarks at random. Where landmarks' own similarities differ, each item is compared with itself too.
+    `compare` gives both directions' mean if that is requested; the pursuit starts from `candidates`, or twice as many
+    items as landmarks at random. If landmarks' own similarities differ, each item is compared with itself too.
     """
     n = len(items)
     final = min(wanted.number, n) if isinstance(wanted, Landmarks) else len(wanted)
@@ -183,10 +183,10 @@ def _told_rows(C: Any, kind: str, rows: NDArray) -> tuple[str, NDArray]:
 
 
 def find_rows(C: Any, kind: str = "auto") -> tuple[str, NDArray]:
-    """The kind of comparisons, and the rows of items that the columns are comparisons with; -1 where there is none.
+    """The kind of comparisons, and the row of the item of every column; -1 for landmarks that are not among the rows.
 
     A landmark's row is nearest to its own column (distance 0, or the greatest similarity), and the landmarks' own part
-    is symmetric; that cannot come about by chance. Where it does not tell, the kind must be said.
+    is symmetric; that cannot happen by chance. If this does not decide the kind, it must be given.
     """
     if C.shape[0] == C.shape[1]:
         K = check_real(C.compute() if is_dask(C) else C)
@@ -208,7 +208,7 @@ def find_rows(C: Any, kind: str = "auto") -> tuple[str, NDArray]:
 
 
 def _consistent(W: NDArray, rows: NDArray, kind: str) -> NDArray:
-    """Rows of landmarks without those that contradict the others; all are -1 where contradictions are left."""
+    """Rows of landmarks without those that contradict the others; all are -1 if contradictions remain."""
     size = float(np.abs(W).max()) or 1.0
     rows = np.where(np.diagonal(W) > 1e-8 * size, -1, rows) if kind == "distance" else rows.copy()
     later = np.ones(len(rows), dtype=bool)
@@ -226,7 +226,7 @@ def _consistent(W: NDArray, rows: NDArray, kind: str) -> NDArray:
 
 
 def _pursue(compared: LandmarkRows, number: int, Y: NDArray, weight: NDArray) -> LandmarkRows:
-    """The landmarks that say most about the targets, see `pursue_landmarks`, in some rows of many."""
+    """The landmarks that predict the targets best, see `pursue_landmarks`, from a sample of many rows."""
     n = len(Y)
     rows = np.unique(np.linspace(0, n - 1, n_judged(n, Y.shape[1])).astype(int))
     chosen = pursue_landmarks(compared.take(rows), Y[rows], weight[rows], number)
@@ -234,14 +234,14 @@ def _pursue(compared: LandmarkRows, number: int, Y: NDArray, weight: NDArray) ->
 
 
 def among(used: NDArray, rows: NDArray) -> NDArray:
-    """Positions among all items of rows among those that carry weight, -1 where they are others."""
+    """Positions among all items of rows among those that carry weight, -1 for others."""
     return np.where(rows >= 0, used[rows], -1)
 
 
 def add_neighbors(
     compared: LandmarkRows, items: Any, compare: Callable[[Any, Any], NDArray], number: int
 ) -> tuple[NearbyItems, LandmarkRows]:
-    """Compare items with those that their comparisons with landmarks say are nearest, too."""
+    """Compare items also with those that are nearest by their comparisons with the landmarks."""
     if is_dask(items) or compared.read.compare is not None:
         raise ValueError(
             "Landmarks(neighbors=...) needs the items and their comparisons in memory; leave "

@@ -1,4 +1,4 @@
-"""What a stack learns from: the task as it was given, and the items that carry weight with their folds."""
+"""The training data of a stack: the task as it was given, and the items that carry weight with their folds."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from mercerless.core.folds import OutOfFold, Split, blind_folds, fold_numbers
 
 
 class SimilarityTask(NamedTuple):
-    """What is to be learned about the items: given at the door, for all items."""
+    """The task as the user gave it, for all items: targets, weights and groups."""
 
     y: NDArray
     weight: NDArray  # one per item, not all 0
@@ -28,14 +28,14 @@ class SimilarityTask(NamedTuple):
 
     @property
     def strata(self) -> NDArray:
-        """What folds hold equal shares of, if there are classes; of several labels their combinations."""
+        """The classes, of which folds hold equal shares; combinations of several labels."""
         if self.has_labels:
             return np.unique(self.y, axis=0, return_inverse=True)[1].ravel()
         return self.y
 
 
 class Training(NamedTuple):
-    """What a stack learns from: the items that carry weight, their targets, weights and folds."""
+    """The training data of a stack: the items that carry weight, their targets, weights and folds."""
 
     used: NDArray  # their positions
     given: NDArray  # their targets as given
@@ -43,7 +43,7 @@ class Training(NamedTuple):
     weight: NDArray
     fold_of: NDArray
     block_of: NDArray  # folds that know nothing of the classes, for `similarity.stack.cross_fit`
-    encoding: dict[str, Any]  # attributes that tell what Y means
+    encoding: dict[str, Any]  # attributes that describe Y
     groups: NDArray | None  # numbers of the groups that are held out together
 
     @property

@@ -41,7 +41,7 @@ from mercerless.spectra import as_similarities
 
 @dataclass(frozen=True)
 class RowRules:
-    """What the families on rows try.
+    """Grids of the families on rows.
 
     Chosen on the eleven sets of benchmarks/papers/directed.py and six others (two planted graphs, neighbors, scaled
     distances, attention, divergences). Ridge regression on the rows themselves, Gaussians of width .1 and, with both
@@ -217,8 +217,8 @@ class Side(RowFamily):
 class ClassShares(StackFamily):
     """Logistic regression on the classes' shares among the items an item leads to, after one and after two steps.
 
-    Steps go out to other items or back from them, in proportion to the affinities; what is negative leads nowhere. Two
-    steps never return to the item itself. Numbers have means in place of shares, and ridge regressions.
+    Steps go out to other items or back from them, in proportion to positive affinities. Two steps never return to the
+    item itself. Numbers have means in place of shares, and ridge regressions.
     """
 
     ballots: Ballots
@@ -259,7 +259,7 @@ class ClassShares(StackFamily):
         self.head.fit(self.units(columns), targets, weight)
 
     def _scores(self, votes: NDArray) -> NDArray:
-        """Shares of classes, or means; what rounding leaves of no votes is 0."""
+        """Shares of classes, or means; votes that are only rounding count as 0."""
         if self.classify:
             votes = np.maximum(votes, 0.0)
         return self.ballots.scores(votes, ROWS.share_prior)
@@ -277,14 +277,14 @@ class ClassShares(StackFamily):
         return self.head.scores(self.units(np.hstack(features)))
 
     def split(self, known: Any, new: Any) -> list[Any]:
-        """Nothing is split among the items, since what two steps lead to is no sum over items: all is base."""
+        """All is base: scores of two steps are no sums over items."""
         nothing = np.zeros((len(new), len(self.targets)))
         effects = np.zeros(self.targets.shape)
         return [SplitScore(nothing, effects, scores) for scores in self.scores(new)]
 
 
 def transitions(affinities: NDArray) -> NDArray:
-    """Chances of steps to the columns, in proportion to what is positive; rows without any stay 0."""
+    """Probabilities of steps to the columns, in proportion to positive affinities; rows without any stay 0."""
     positive = np.maximum(affinities, 0.0)
     total = positive.sum(axis=1, keepdims=True)
     return np.divide(positive, total, out=np.zeros_like(positive), where=total > 0.0)

@@ -1,4 +1,4 @@
-"""A picture of an automatic stack: what its families are worth alone, and what they weigh together."""
+"""A picture of an automatic stack: losses of its families alone, and their weights in the average."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class StackDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw the families of a fitted stack, or its similarities where it has several.
+        """Draw the families of a fitted stack, or its similarities if it has several.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The mixin of estimators whose scores are sums over training items: who speaks for and against a prediction."""
+"""The mixin of estimators whose scores are sums over training items: the items for and against a prediction."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ from mercerless.spectra import square_similarities, symmetrize
 
 @dataclass(frozen=True, eq=False)
 class ExplainedStack:
-    """A stack, and what splits its scores among training items."""
+    """A stack, and the data that split its scores among training items."""
 
     stack: Stack
-    known: Comparisons | Places  # what it was fitted on, or where landmarks and points lie
+    known: Comparisons | Places  # its training comparisons, or the places of landmarks and points
 
     def shares(self, new: Comparisons, classes: Any) -> Explained:
-        """What every training item contributes to the predictions of new rows."""
+        """Contribution of every training item to the predictions of new rows."""
         parts = self.stack.members.split(self.known, new)
         return stack_shares(self.stack, parts, new.has_distances, classes)
 
@@ -100,7 +100,7 @@ def _points(model: Any, stack: Stack) -> NDArray:
 def _known(
     model: Any, stack: Stack, rows: NDArray, train: ArrayLike | None, items: NDArray
 ) -> Comparisons | Places:
-    """What splits the scores of new rows among training items; `rows` are those of its columns."""
+    """The data that split the scores of new rows among training items; `rows` are those of its columns."""
     if model.landmarks_ is None:
         return _train_comparisons(model, rows, train)
     if train is not None:
@@ -111,7 +111,7 @@ def _known(
 
 
 def _train_comparisons(model: Any, rows: NDArray, train: ArrayLike | None) -> Comparisons:
-    """What a stack on all comparisons was fitted on."""
+    """The comparisons that a stack was fitted on."""
     if model.gaps_ is not None and train is not None:
         train, _ = fill_used(train, rows, model.n_features_in_)
     matrix = train_again(model, rows, train)

@@ -32,7 +32,7 @@ from mercerless.similarity.solver import (
 
 @dataclass(frozen=True)
 class Grids:
-    """What the families try. Penalties are relative to the matrix they are added to."""
+    """Grids of the families. Penalties are relative to the matrix they are added to."""
 
     #: All of them cost the same eigendecomposition.
     spectral_penalties: tuple[float, ...] = tuple(10.0**power for power in range(-5, 2))
@@ -50,7 +50,7 @@ class Grids:
     class_neighbors: tuple[int, ...] = (1, 3)
     #: After which steps of gradient descent a logistic regression is used.
     logistic_steps: tuple[int, ...] = (10, 30, 80)
-    #: Up to which number of items logistic regressions take part: for more they cost more than they bring.
+    #: Largest number of items for logistic regressions: for more their gain is not worth the time.
     logistic_items: int = 200
     #: Smallest distance to a class whose logarithm is taken, in units of the median: copies have none.
     smallest_distance: float = 1e-3
@@ -229,7 +229,7 @@ class StackFamily:
         return fitted
 
     def _learn(self, train: Any) -> None:
-        """Set what scores need."""
+        """Set the attributes that `scores` uses."""
 
     def scores(self, new: Any) -> NDArray:
         """Scores of new rows, of shape (n_settings, m, q)."""
@@ -260,7 +260,7 @@ class LinearModel(NamedTuple):
 
 
 class LinearFamily(StackFamily):
-    """Linear in features of a row of comparisons; subclasses say which features and how they are solved."""
+    """Linear in features of a row of comparisons; subclasses define the features and the solver."""
 
     reads = "similarities"  # the attribute of `Comparisons` that the features are made of
     models: tuple[LinearModel, ...]
@@ -283,11 +283,11 @@ class LinearFamily(StackFamily):
         return self.base(train)
 
     def base(self, comparisons: Any) -> Any:
-        """What the features of all widths are made of."""
+        """The values from which the features of all widths are made."""
         return getattr(comparisons, self.reads)
 
     def features(self, base: Any, width: float) -> NDArray:
-        """What the settings of one width are linear in."""
+        """The features in which the settings of one width are linear."""
         return base
 
     def solve(self, features: NDArray, settings: Sequence[Setting]) -> tuple[NDArray, NDArray]:
@@ -593,9 +593,9 @@ class Members:
         return scores
 
     def split(self, known: Any, new: Comparisons) -> list[SplitScore | None]:
-        """The scores of every setting split among training items; None if it has no say without own similarities.
+        """The scores of every setting split among training items; None if it needs own similarities that are unknown.
 
-        `known` is what the members were fitted on, or where landmarks and points lie among the training items.
+        `known` are the comparisons that the members were fitted on, or the places of landmarks and points.
         """
         parts: list[SplitScore | None] = []
         for family in self.families:

@@ -1,8 +1,8 @@
 """Families of learners on hits, for classes and for numbers.
 
-Votes of the hits, ridge regression on the rows, propagation of labels along the hits, and linear models of what the
-hits say at one and at two steps. With both directions known, votes and ridge regression are families of their own for
-the hits of an item, for the items that have it as a hit, and for both; the linear models see all of them.
+Votes of the hits, ridge regression on the rows, propagation of labels along the hits, and linear models on votes at
+one and at two steps. With both directions known, votes and ridge regression are families of their own for the hits of
+an item, for the items that have it as a hit, and for both; the linear models use all of them.
 """
 
 from collections.abc import Iterator
@@ -182,7 +182,7 @@ class Propagation:
 
 
 class ShareFeatures:
-    """What the hits of an item say about every class or number, at one and at two steps.
+    """Votes of the hits of an item for every class or number, at one and at two steps.
 
     Features of training items leave out their own label: of two steps ``P (Q Y)``, item i gets back its own label
     times ``(P Q)_ii = sum_j P_ij Q_ji``, which is subtracted.
@@ -244,7 +244,7 @@ class ShareFeatures:
         return np.stack(features, axis=1)
 
     def _without(self, votes: NDArray, own: NDArray) -> NDArray:
-        """Votes less those of the item itself; what rounding leaves of none is 0."""
+        """Votes less those of the item itself; remainders of rounding are 0."""
         left = votes - own
         if self.ballots.classify:
             return np.maximum(left, 0.0)
@@ -422,7 +422,7 @@ class LinearHead:
 
 
 class ShareModels:
-    """Linear models of what the hits say at one and at two steps; the features are made once for all of them.
+    """Linear models on votes of the hits at one and at two steps; the features are made once for all of them.
 
     Classes have a logit with the same coefficients for all of them and, unless items are few, logistic regressions on
     all features and sizes of rows, without and with coordinates of the sparse matrix. Numbers have ridge regressions.

@@ -11,15 +11,15 @@ from mercerless.core.validation import check_option, warn
 
 @dataclass(frozen=True)
 class KindRules:
-    """When entries of hits are called distances.
+    """When entries of hits count as distances.
 
     Chosen on graphs of nearest neighbors, of neighbors within a radius, of cosines above a threshold, of alignment
     scores and of counts: distances have mean correlations of -.08 to -.98, similarities of .15 to .99.
     """
 
-    #: Rows that are looked at, evenly spaced.
+    #: Rows that are used, evenly spaced.
     rows: int = 1000
-    #: Fewest hits of a row that say how entries and common hits go together.
+    #: Fewest hits of a row for a correlation of entries and common hits.
     fewest_hits: int = 3
     #: Mean rank correlation that counts, and by how many standard errors it must differ from 0.
     correlation: float = 0.05
@@ -30,11 +30,11 @@ RULES = KindRules()
 
 
 def kind_of_hits(hits: csr_array, kind: str) -> str:
-    """The kind as given, or for ``"auto"`` the kind that the stored entries speak for.
+    """The kind as given, or for ``"auto"`` the kind that is inferred from the stored entries.
 
-    Two things are asked. Entries on the diagonal, if most rows have one: is an item more like itself than like its
+    There are two tests. Entries on the diagonal, if most rows have one: is an item more like itself than like its
     hits? And the trend: like items have common hits, so that similarities are large, and distances small, for hits
-    with many common hits. Zeros on the diagonal alone do not tell, since they are also what remains if the diagonal of
+    with many common hits. Zeros on the diagonal alone do not decide, since they also remain if the diagonal of
     similarities is removed. Entries that are all the same are links, which are similarities.
 
     ==================  =====================  =======================================

@@ -1,7 +1,7 @@
 """Hits instead of a matrix: sparse similarities, most pairs unknown or zero; nothing dense is ever made.
 
 A search (BLAST, DIAMOND, MMseqs2, Foldseek), a citation graph or a threshold gives every item a few hits among the
-training items. This module is what is learned from: rows of hits, in one direction or in both, and the votes of the
+training items. This module has the training data: rows of hits, in one direction or in both, and the votes of the
 items that were hit. The learners are in `hit_families`, their average in `hit_stack`.
 """
 
@@ -24,7 +24,7 @@ class HitThresholds:
     prior_of_spread: float = 1e-3
     #: Floor of the best relative similarity to a class.
     smallest_relative: float = 5e-4
-    #: What the smallest hit of a row counts in ridge regression, of the row's range.
+    #: Value of the smallest hit of a row in ridge regression, as a share of the row's range.
     floor_of_rows: float = 0.1
     #: Most steps of conjugate gradients.
     ridge_steps: int = 60
@@ -36,7 +36,7 @@ class HitThresholds:
     clip: float = 0.005
     #: Below this many items, families with many coefficients are left out.
     few_items: int = 200
-    #: Rows that logistic regressions see at most.
+    #: Most rows of logistic regressions.
     logistic_rows: int = 30_000
     #: Smallest logarithm of a share or probability, as of classes that a fold does not have.
     smallest_log: float = -30.0
@@ -179,7 +179,7 @@ class TrainingHits:
 
 @dataclass(frozen=True, eq=False)
 class Ballots:
-    """What the items that are hit add to the votes: their targets times their weights, and their weights."""
+    """Votes of the items that are hit: their targets times their weights, and their weights."""
 
     sums: NDArray  # (n, q + 1)
     mean: NDArray  # (q,), of the targets: shares of the classes, or means of the numbers

@@ -106,7 +106,7 @@ class LabelAverages:
 
     averages: tuple[Average, ...]
     settings: tuple[Setting, ...]  # of all labels
-    by_block = None  # there is nothing further to choose
+    by_block = None  # nothing further is chosen
 
     def __call__(self, scores: NDArray, diagonal_known: bool) -> NDArray:
         """Probabilities (m, n_labels) that a label is present, from the members' scores (n_members, m, 2 n_labels)."""
@@ -146,7 +146,7 @@ class LabelAverages:
 
     @property
     def negative_spectrum(self) -> tuple[NegativeSpectrum, ...]:
-        """What the negative eigenvalues are worth for every label."""
+        """Value of the negative eigenvalues for every label."""
         return tuple(average.negative_spectrum for average in self.averages)
 
     @property

@@ -61,7 +61,7 @@ class LandmarkRules:
     fold_bytes: float = 88.0
     #: Bytes for an out-of-fold prediction by a hundred settings, with the work space of their calibration.
     judged_bytes: float = 6000.0
-    #: Widths of the small stack that shows what more landmarks would bring.
+    #: Widths of the small stack that shows the gain of more landmarks.
     curve_widths: tuple[float, ...] = (0.0, 0.3, 1.0)
     #: Rows and points of that small stack.
     curve_rows: int = 1000
@@ -72,7 +72,7 @@ LIMITS = LandmarkRules()
 
 
 class LandmarkSpectrum(NamedTuple):
-    """The spectrum of the landmarks' own centered matrix: what a row's similarities say in its coordinates."""
+    """The spectrum of the landmarks' own centered matrix, which turns a row's similarities into coordinates."""
 
     columns: NDArray  # (k,), the landmarks that are training items
     shift: NDArray  # (k,), their column means minus the mean of all
@@ -162,7 +162,7 @@ class Places(NamedTuple):
     items: NDArray  # training rows that are named, ascending
 
     def put(self, matrix: NDArray, effects: NDArray, centers: NDArray) -> tuple[NDArray, NDArray]:
-        """Weights and what they weigh in the columns of the items; centers that are no training rows are left out."""
+        """Weights and effects in the columns of the items; centers that are no training rows are left out."""
         is_known = centers >= 0
         places = np.searchsorted(self.items, centers[is_known])
         wide = np.zeros((len(matrix), len(self.items)))
@@ -174,7 +174,7 @@ class Places(NamedTuple):
     def split(
         self, matrix: NDArray, effects: NDArray, centers: NDArray, scores: NDArray
     ) -> SplitScore:
-        """Scores split among the items; the base is what is left of them."""
+        """Scores split among the items; the base is the remainder."""
         weights, of_items = self.put(matrix, effects, centers)
         return SplitScore(weights, of_items, scores - weights @ of_items)
 
@@ -238,10 +238,10 @@ class SummedFamily(LinearFamily):
         return learned
 
     def _learn_units(self, sample: Sample) -> None:
-        """Set what features need."""
+        """Set the units of the features."""
 
     def predicting(self) -> Self:
-        """The fitted family with what predictions need only."""
+        """The fitted family with only those attributes that predictions need."""
         return self
 
     def summed_features(self, base: Any, width: float) -> NDArray:
@@ -284,7 +284,7 @@ class SummedFamily(LinearFamily):
         return places.landmarks
 
     def split(self, known: Any, new: Any) -> list[Any]:
-        """A center adds its coefficient times what it is nearer than the mean of all centers."""
+        """A center adds its coefficient times its feature minus the mean over all centers."""
         base = self.base(new)
         parts = []
         for (width, _), model in zip(self.by_width(), self.models):
@@ -490,7 +490,7 @@ class Voters(NamedTuple):
     def split(
         self, ranks: NDArray, setting: Setting, centers: NDArray, places: Places, scores: NDArray
     ) -> SplitScore:
-        """Votes as sums over the voters: each adds what its target differs from the mean."""
+        """Votes as sums over the voters: each adds the difference of its target from the mean."""
         shares = vote(ranks, np.eye(len(self.columns)), [setting], self.weight)[0]
         mean = np.average(self.targets, axis=0, weights=self.weight)
         return places.split(shares, self.targets - mean, centers[self.columns], scores)

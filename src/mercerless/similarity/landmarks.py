@@ -231,7 +231,7 @@ class LearnedLandmarks:
         return Voters(np.flatnonzero(is_labeled), self.targets[rows, outputs], self.weight[rows])
 
     def curve(self, Y: NDArray, weight: NDArray, classify: bool) -> dict[int, float]:
-        """What fewer landmarks would have given."""
+        """Losses with fewer landmarks."""
         fold_of = self.fold_of[self.judged]
         return landmark_curve(self.sample.comparisons, Y, weight, fold_of, classify, self.random)
 
@@ -304,7 +304,7 @@ def learn_sums(
 
 
 def n_points(n: int) -> int:
-    """At how many rows Gaussians are placed: all of few, so that nothing is lost, 500 of many, or what fits."""
+    """Number of rows at which Gaussians are placed: all of few, so that nothing is lost, 500 of many, or what fits."""
     most = 1000 if n <= 3000 else 500
     fitting = int(np.sqrt(memory_budget() / 2 / (9 * LIMITS.fold_bytes)))
     return min(n, most, max(20, fitting))
@@ -340,7 +340,7 @@ def landmark_curve(
     classify: bool,
     random: np.random.RandomState,
 ) -> dict[int, float]:
-    """The out-of-fold log-loss (or squared error) with a quarter, half and all of the landmarks: what more would bring.
+    """The out-of-fold log-loss (or squared error) with a quarter, half and all of the landmarks.
 
     Of a small stack (features, and Gaussians at 200 rows) on at most 1000 rows, so that it costs little.
     """
@@ -386,7 +386,7 @@ def _small(family: Any) -> Any:
 
 
 def pursue_landmarks(block: Comparisons, Y: NDArray, weight: NDArray, number: int) -> NDArray:
-    """The columns whose standardized distances (or similarities) together say most about the targets, greedily.
+    """The columns whose standardized distances (or similarities) together predict the targets best, greedily.
 
     ``number`` times the column a with the largest ``|a^T R|^2 / |a|^2``, R the residual of the centered targets, is
     taken and projected out of R and of all columns, in ``O(number * m^2)`` after one Gram matrix. Columns of which less

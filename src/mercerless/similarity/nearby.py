@@ -1,7 +1,7 @@
 """Neighbors through landmarks: items are also compared with those whose comparisons with the landmarks are alike.
 
-Comparisons with landmarks say which training items are probably near; comparing with these few exactly says which are,
-and the learners on hits (`hit_families`) learn from them, beside the families on landmarks.
+Comparisons with landmarks show which training items are probably near. These few are compared exactly, and the
+learners on hits (`hit_families`) learn from the nearest, beside the families on landmarks.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class NearbyComparisons(Comparisons):
 
 @dataclass(frozen=True, eq=False)
 class NearbyItems:
-    """Training items among which the nearest of an item are looked for, by their comparisons with the landmarks."""
+    """Training items that are searched for the nearest of an item, by their comparisons with the landmarks."""
 
     compare: Callable[[Any, Any], NDArray]
     items: Any
@@ -179,7 +179,7 @@ class NearbyFamily(StackFamily):
         return scores[[self.every.index(setting) for setting in self.settings]]
 
     def split(self, known: Any, new: Any) -> list[Any]:
-        """Nothing is split among the items, since what two steps lead to is no sum over items: all is base."""
+        """All is base: scores of two steps are no sums over items."""
         nothing = np.zeros((len(new), len(known.items)))
         effects = np.zeros((len(known.items), self.targets.shape[1]))
         return [SplitScore(nothing, effects, scores) for scores in self.scores(new)]

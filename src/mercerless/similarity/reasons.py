@@ -1,10 +1,6 @@
-"""Why: what every training item contributed to a prediction, in shares that add up to the score.
+"""Contributions of training items to the predictions of a stack, in shares that add up to the score.
 
-Ridge regressions and neighbors are linear in the targets: ``f(x) = sum_j h_j(x) y_j`` with ``sum_j h_j = 1``, so that
-``f(x) = mean + sum_j h_j(x) (y_j - mean)``. The share of item j is what its target, being other than the mean, adds to
-the score; the base is what would be said if all items had the mean target. A model with few centers whose targets are
-many rows' (local bandwidths, landmarks) is linear in comparisons instead, ``f(x) = sum_j c_j k(x, s_j) + b``: there the
-share of a center is ``c_j (k(x, s_j) - mean_i k(x, s_i))``, so that a constant added to the kernel changes no share.
+The module `core.reasons` defines shares of a single model; here they are those of an average of calibrated members.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +21,13 @@ def stack_shares(
     diagonal_known: bool,
     classes: tuple[NDArray, NDArray] | None = None,
 ) -> Explained:
-    """What every training item contributes to a stack's prediction of new rows, from its members' split scores.
+    """Contribution of every training item to a stack's prediction of new rows, from its members' split scores.
 
     A stack of regressors adds its members, so shares add up as they are. A stack of classifiers does not: its
     log-odds L of ``classes[0]`` against ``classes[1]`` are a smooth function of the members' scores. Along the straight
     line from the bases to the scores, a member's score changes L by the integral of its derivative, which is split
     among items as the score itself is (integrated gradients): the shares add up to ``L(scores) - L(bases)``, and
-    are those of the score where L is linear.
+    are those of the score if L is linear.
     """
     average = stack.average
     weights = average.weights if diagonal_known else average.weights_without_diag

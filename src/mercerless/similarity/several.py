@@ -64,7 +64,7 @@ class Several(NamedTuple):
 
 
 def named_kernels(kernel: Any, X: Any) -> dict[str, Any] | None:
-    """Kernels by name where there are several; None for one. Matrices may be given as a list or dict X."""
+    """Kernels by name if there are several; None for one. Matrices may be given as a list or dict X."""
     if isinstance(kernel, dict):
         kernels = {str(name): one for name, one in kernel.items()}
     elif isinstance(kernel, (list, tuple)):
@@ -88,7 +88,7 @@ def _are_matrices(X: Any) -> bool:
 
 
 def items_of(X: Any, names: dict[str, Any]) -> dict[str, Any]:
-    """What each similarity compares: its own entry of a dict, its own matrix of a list, or all the same items."""
+    """The items of each similarity: its own entry of a dict, its own matrix of a list, or the same items for all."""
     kernels = list(names)
     if isinstance(X, dict):
         given = {str(name): items for name, items in X.items()}
@@ -281,7 +281,7 @@ def _check_sizes(given: dict[str, Any], n: int) -> None:
 
 
 def _check_labels(given: dict[str, Any]) -> None:
-    """Refuse tables whose rows have labels in another order: they are read by position."""
+    """Raise if rows of tables have labels in another order: they are read by position."""
     known: tuple[str, NDArray] | None = None
     for name, items in given.items():
         # no labels, or none given
@@ -301,7 +301,7 @@ def _check_labels(given: dict[str, Any]) -> None:
 def _same_landmarks(
     estimator: Any, kernels: dict[str, Any], given: dict[str, Any], used: NDArray, seed: int
 ) -> NDArray | None:
-    """Landmarks that all similarities share, as positions; of comparisons with landmarks only they are looked for."""
+    """Landmarks that all similarities share, as positions; inferred if only comparisons with landmarks are given."""
     wanted = estimator.landmarks
     n = len(next(iter(given.values())))
     if wanted is None or isinstance(wanted, str):

@@ -187,7 +187,7 @@ def logistic_path(
     -----
     Steps of Nesterov's accelerated gradient from 0, of one over a bound of the curvature (half the Frobenius norm of
     ``A A^T``, and for the biases, which centered features leave alone, half the sum of the weights). Stopping early is
-    the penalty: what few directions of large variance explain comes first, and it costs less than to solve for several
+    the penalty: the few directions of large variance are fitted first, and it costs less than solving for several
     penalties to the end. No step depends on the scale of A or on the order of its rows.
     """
     gram = A @ A.T
@@ -301,7 +301,7 @@ def feature_path(
 
 
 class CenteredFeatures(NamedTuple):
-    """Centered and scaled features of the training items, for what several learners do with the same ones."""
+    """Centered and scaled features of the training items, which several learners share."""
 
     weight: NDArray  # (n,), of mean one
     mean: NDArray  # (p,), of the columns
@@ -433,7 +433,7 @@ def neighbor_means(
 def _sums_of_all(
     distances: NDArray, tol: NDArray, sizes: Sequence[int], weighted: NDArray
 ) -> NDArray:
-    """Sums (n_sizes, m, q + 1) of what is voted for, weights last, over all items."""
+    """Sums (n_sizes, m, q + 1) of the votes, weights last, over all items."""
     return np.stack([votes @ weighted for votes in _votes(distances, tol, sizes)])
 
 
@@ -451,7 +451,7 @@ def _votes(distances: NDArray, tol: NDArray, sizes: Sequence[int]) -> Iterator[N
 def nearest_of_classes(
     distances: NDArray, onehot: NDArray, count: int, log: bool = False
 ) -> NDArray:
-    """What every item (m, n) adds to `class_distances` of its class, or to their logarithm (of at least 1e-3).
+    """Contribution of every item (m, n) to `class_distances` of its class, or to their logarithm (of at least 1e-3).
 
     A logarithm belongs to the nearest items together, and is split evenly.
     """

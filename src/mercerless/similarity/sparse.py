@@ -29,7 +29,7 @@ from mercerless.similarity.hits import EITHER, THRESHOLDS, ItemHits, TrainingHit
 
 
 class HitInput(NamedTuple):
-    """What a learner on hits is fitted on: the items that carry weight."""
+    """The training data of a learner on hits: the items that carry weight."""
 
     hits: TrainingHits
     used: NDArray  # their positions among all items
@@ -40,7 +40,7 @@ class HitInput(NamedTuple):
 
 
 class HitsLearner(ConformalMixin, FittedEstimator):
-    """What the classifier and the regressor on hits share."""
+    """Base of the classifier and the regressor on hits."""
 
     _stack: HitStack
     kind_: str

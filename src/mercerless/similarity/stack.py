@@ -1,8 +1,8 @@
 """The automatic stack: families judged out of fold, calibrated and averaged, and fitted again on all items.
 
-The story of a fit, `fit_stack`, is the same for comparisons of all items, of both directions, and with landmarks: what
-is learned from gives out-of-fold scores of every setting, `average_classes` and `average_numbers` choose the settings
-to keep and their weights, and the kept ones are fitted on all items.
+The story of a fit, `fit_stack`, is the same for comparisons of all items, of both directions, and with landmarks: the
+`Source` gives out-of-fold scores of every setting, `average_classes` and `average_numbers` choose the settings to keep
+and their weights, and the kept ones are fitted on all items.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -39,7 +39,7 @@ def run_in_order(_: str, function: Callable, tasks: Sequence) -> Iterable:
 
 @dataclass(frozen=True)
 class StackRules:
-    """When settings and families take part, and what is reported about them."""
+    """Numbers and thresholds of the average and of its verdicts."""
 
     #: How many settings of every family are averaged.
     n_best: int = 3
@@ -61,17 +61,17 @@ RULES = StackRules()
 
 
 class NegativeSpectrum(NamedTuple):
-    """What the negative eigenvalues are worth for the task, judged out of fold.
+    """Value of the negative eigenvalues for the task, judged out of fold.
 
     Attributes
     ----------
     z : float
-        By how many standard errors the out-of-fold loss is lower when the negative part is kept with its sign flipped
-        than when it is cut off. About normal if it makes no difference.
+        Number of standard errors by which the out-of-fold loss is lower if the negative part is kept with its sign
+        flipped than if it is cut off. About normal if it makes no difference.
     verdict : str
         ``"useful"`` (z > 2), ``"harmful"`` (z < -2), ``"undecided"``, ``"absent"`` when there are no negative
-        eigenvalues, so that no setting of the two differs, or ``"unknown"`` where items are compared with landmarks
-        that are not among them.
+        eigenvalues, so that no setting of the two differs, or ``"unknown"`` if items are compared with landmarks that
+        are not among them.
     sentence : str
         The same in words.
     """
@@ -85,7 +85,7 @@ class NegativeSpectrum(NamedTuple):
 
 
 class Average(NamedTuple):
-    """What out-of-fold scores say: the members to keep, their weights, and how good they are."""
+    """The choice by out-of-fold scores: the members to keep, their weights, and their losses."""
 
     settings: tuple[Setting, ...]
     weights: NDArray  # (n_members,)
@@ -152,7 +152,7 @@ class Learned(Protocol):
         """Settings fitted on all items, for some columns of the targets."""
 
     def curve(self, Y: NDArray, weight: NDArray, classify: bool) -> dict[int, float]:
-        """What fewer comparisons would have given."""
+        """Losses with fewer comparisons."""
 
 
 class Source(Protocol):
@@ -327,9 +327,9 @@ def simpler_average(
 ) -> tuple[Average, NDArray]:
     """The average without optional families, unless that with them is better out of fold by a standard error.
 
-    They double the learners to choose from, which costs small data more than it brings where both directions say the
-    same. The families' own figures stay those of all. For the out-of-fold predictions of a block the averages that
-    were chosen without it decide, on the other blocks.
+    They double the learners to choose from, which loses more than it gains on small data whose directions agree. The
+    families' own figures stay those of all. For the out-of-fold predictions of a block the averages that were chosen
+    without it decide, on the other blocks.
     """
     without_rows = plain[0]
     with_rows = both[0]
@@ -382,7 +382,7 @@ def important_items(stack: Stack, number: int) -> NDArray:
 
 
 def fence(Y: NDArray, weight: NDArray) -> NDArray | None:
-    """Targets cut at three interquartile ranges beyond the quartiles; None where none is."""
+    """Targets cut at three interquartile ranges beyond the quartiles; None if none is beyond."""
     weights = np.broadcast_to(weight[:, None], Y.shape)
     low, high = np.quantile(Y, [0.25, 0.75], axis=0, weights=weights, method="inverted_cdf")
     reach = np.where(high > low, RULES.fence * (high - low), np.inf)
@@ -400,7 +400,7 @@ def select_settings(settings: Sequence[Setting], loss: NDArray) -> NDArray:
 
 
 class ChosenAverage(NamedTuple):
-    """What is chosen on some items: the average, and for every family its setting of least loss."""
+    """A choice on some items: the average, and for every family its setting of least loss."""
 
     average: Average
     best: dict[str, int]  # positions among all settings
@@ -460,7 +460,7 @@ def average_numbers(
 ) -> ChosenAverage:
     """Weigh the best of every family by the squared error; figures and losses are those of the `truth`.
 
-    Where `robust`, rows with targets or predictions beyond three standard deviations weigh less in the weights.
+    If `robust`, rows with targets or predictions beyond three standard deviations count less in the weights.
     """
     mse = ((scores - Y) ** 2).mean(axis=2) @ weight / weight.sum()
     chosen = select_settings(settings, mse)
@@ -500,10 +500,10 @@ def choose_targets(
     settings: Sequence[Setting],
     pull: float = RULES.pull,
 ) -> tuple[ChosenAverage, NDArray]:
-    """The average of members fitted on the targets or, where some are extreme, on fenced ones, and these targets.
+    """The average of members fitted on the targets or, if some are extreme, on fenced ones, and these targets.
 
-    `scores` of fenced targets follow those of the others. Extreme targets, which hurt the members, are only kept where
-    the out-of-fold error of the others is higher by 1.5 standard errors; two rows alone cannot make it so.
+    `scores` of fenced targets follow those of the others. Extreme targets, which hurt the members, are kept only if
+    the out-of-fold error of the others is higher by 1.5 standard errors; two rows alone cannot cause that.
     """
     q = Y.shape[1]
     as_given = average_numbers(scores[:, :, :q], Y, weight, settings, Y, fenced is not None, pull)
@@ -527,7 +527,7 @@ def _average(
     pull: float,
     normalize: bool = True,
 ) -> Average:
-    """The weighted average of the chosen settings' predictions, and what is reported about the families."""
+    """The weighted average of the chosen settings' predictions, and the figures of the families."""
     rule = replace(STACKED_CLASSES if normalize else STACKED_NUMBERS, pull=pull)
     full = averaging.average(predictions[chosen], target, weight, rule)
     free = np.array([settings[i].family not in NEED_DIAGONAL for i in chosen])
@@ -565,12 +565,12 @@ def cross_fit(
     blocks: Sequence[Split],
     pull: float = RULES.pull,
 ) -> Average:
-    """The chosen average with out-of-fold predictions and figures that the held-out items' targets have no part in.
+    """The chosen average with out-of-fold predictions and figures that do not depend on the held-out items' targets.
 
     For every block everything is chosen again on the items outside of it: settings, calibration, weights, temperature,
     the best setting of every family, and of numbers the targets (given or fenced), mean and scale. `scores`
-    (n_settings, n, q, or 2 q with those of fenced targets) are out of fold. The blocks should know nothing of the
-    classes: folds that hold the same share of every class tell what the shares of the held-out items are.
+    (n_settings, n, q, or 2 q with those of fenced targets) are out of fold. The blocks should be independent of the
+    classes: folds that hold the same share of every class reveal the shares of the held-out items.
     """
     average = choice.average
     if len(blocks) < 2:

@@ -1,4 +1,4 @@
-"""One small machine in place of an average of many: it learns what the average predicts."""
+"""One small machine in place of an average of many: it learns the predictions of the average."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

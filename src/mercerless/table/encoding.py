@@ -64,7 +64,7 @@ class Columns(NamedTuple):
     of_frame: bool = False
 
     def numbers(self, X: Any) -> NDArray:
-        """All columns as numbers, those of categories as codes; NaN where a number is missing."""
+        """All columns as numbers, those of categories as codes; NaN for missing numbers."""
         if is_frame(X):
             table = np.stack(
                 [_column(X.iloc[:, j], j in self.categories) for j in range(X.shape[1])], axis=1
@@ -106,7 +106,7 @@ def holds_more_than_numbers(X: Any) -> bool:
 
 
 def read_columns(X: Any, categorical_features: Any) -> Columns:
-    """Which columns are categories: by their type in a data frame, or as given by numbers, names or a mask."""
+    """The columns that are categories: by their type in a data frame, or as given by numbers, names or a mask."""
     chosen = _chosen(X, categorical_features)
     if len(chosen) == 0:
         return Columns(chosen)
@@ -227,19 +227,19 @@ class Encoding(NamedTuple):
     Attributes
     ----------
     columns : Columns
-        What the columns of the table are.
+        The types of the columns.
     numbers : ndarray of int
         The columns of numbers; columns without any observed value are dropped.
     fill : ndarray
-        What a missing number is taken for: the median.
+        The value for missing numbers: the median.
     marks : ndarray of int
         The columns of numbers with a 0/1 column that marks missing ones.
     mark_of : ndarray of int
-        For every column of numbers the place of its mark among these, -1 where it has none.
+        For every column of numbers the place of its mark among these, -1 if it has none.
     categories : list of Category
         The other columns.
     names : list of str
-        The names of what comes out.
+        The names of the encoded columns.
     """
 
     columns: Columns
@@ -281,7 +281,7 @@ class Encoding(NamedTuple):
 
 
 class TreeColumns(NamedTuple):
-    """What trees see of scaled rows: gaps where they are marked, and one column of codes for a category's indicators.
+    """Scaled rows for trees: marked gaps are missing again, and a category's indicators are one column of codes.
 
     Scaled around its mean, a 0/1 column is positive where it was 1.
     """
@@ -317,7 +317,7 @@ class TreeColumns(NamedTuple):
 
 
 def tree_columns(encoding: Encoding) -> TreeColumns:
-    """How trees see the rows of an encoding."""
+    """The columns for trees, of the rows of an encoding."""
     k = len(encoding.numbers)
     widths = [
         len(category.indicators) + category.means.shape[1] for category in encoding.categories
@@ -454,7 +454,7 @@ def encode_table(
 ) -> tuple[Encoding, NDArray]:
     """The encoding with the smaller held-out error, and the training rows by it.
 
-    Target statistics take the place of indicators where a small model gains more than three percent by them.
+    Target statistics replace indicators if a small model gains more than three percent by them.
     """
     if columns.encoder is None:
         encoding = fit_encoding(table, columns, Y, weight, "indicators", names)

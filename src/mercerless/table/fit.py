@@ -23,10 +23,10 @@ from mercerless.table.weighing import Verdict, errors_of, weigh_classes, weigh_n
 
 
 class TableAverage(NamedTuple):
-    """Members with weight, fitted to all rows, and what validation showed."""
+    """Members with weight, fitted to all rows, and the results of validation."""
 
     members: list[Any]  # their weights sum to one
-    slopes: NDArray  # of the members: what makes log-odds of the scores of classes
+    slopes: NDArray  # of the members: factors that turn scores of classes into log-odds
     out_of_fold: NDArray  # predictions of the held-out rows, made without them
     errors: dict[str, float]  # of everything that was tried
     curves: dict[str, NDArray]  # of local forms: iterations and mean squared validation errors
@@ -87,7 +87,7 @@ def _all_to_the_smallest_objective(candidates: Sequence[Candidate]) -> NDArray:
 
 
 def competitors_of(plan: TablePlan) -> list[Competitor]:
-    """The kinds of members that compete, in an order in which each has what it starts from."""
+    """The kinds of members that compete, ordered so that each can start from the results of earlier ones."""
     competitors: list[Competitor] = [LocalMachines()]
     if plan.all_rows:
         competitors.append(RidgeOnAllRows())
@@ -108,7 +108,7 @@ def solve_table(
     random: np.random.RandomState,
     report: Report,
 ) -> TableSolution:
-    """Scale a table, make folds, and fit it; labels are those of all rows, columns what trees see."""
+    """Scale a table, make folds, and fit it; labels are those of all rows, `columns` those for trees."""
     data = prepare(table, plan, labels, random)
     classes = None
     classes_of_rows = None
@@ -168,7 +168,7 @@ def _further_rows(
 
 
 def _with_scaling(member: Any, table: Table, plan: TablePlan, data: Prepared) -> Any:
-    """A member that takes rows as they are encoded."""
+    """A member that takes encoded rows and scales them itself."""
     if isinstance(member, Expansion):
         return fitted_form(member, table, plan, data)
     return member._replace(scaling=data.scaled.scaling)

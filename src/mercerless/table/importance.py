@@ -1,4 +1,4 @@
-"""Which features the predictions of a table need: permutation importances on rows that were held out."""
+"""Importances of features for the predictions of a table: permutations on held-out rows."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -37,7 +37,7 @@ class TrainingSample(NamedTuple):
         return cls(table[sample], target[sample], weight[sample], groups)
 
     def importances(self, model: Any, categories: NDArray, n_repeats: int = 5) -> NDArray:
-        """By how much the held-out loss grows if one feature is permuted; at least 0, with sum 1.
+        """Increase of the held-out loss if one feature is permuted; at least 0, with sum 1.
 
         A model with the same parameters is learned from two thirds of the rows: one that has seen a row needs even
         useless features to remember it.

@@ -1,4 +1,4 @@
-"""How far the targets of single rows are trusted: rows whose targets are gross errors lose weight."""
+"""Trust in the targets of single rows: rows whose targets are gross errors lose weight."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from mercerless.table.small import small_model, small_predictions, small_table
 
 @dataclass(frozen=True)
 class OutlierLimits:
-    """When targets are looked at, and when a row is far off."""
+    """When targets are checked, and when a row is far off."""
 
     #: With fewer rows nothing is looked for.
     fewest_rows: int = 100
@@ -50,7 +50,7 @@ def trust_in_targets(
     beyond 10 s and 2.5 times all others, these rows do not judge: they would hide everything else. Nor do one or two
     whose targets themselves are 10 times as far from the median as all others, which have no tails. `together` numbers
     sets of copies. `gaps` (n, k) mark missing values: a row is compared with those that miss the same, whose s may be
-    larger, because what nobody can predict is no error.
+    larger, because an unpredictable target is no error.
     """
     full_trust = np.ones(len(X))
     from_median = Y - np.median(Y, axis=0)

@@ -1,4 +1,4 @@
-"""What a fit of the table learner does with a table: which members compete, on how many rows, and what it needs."""
+"""The plan of a fit of the table learner: which members compete, on how many rows, and the memory they need."""
 
 from dataclasses import dataclass
 
@@ -41,7 +41,7 @@ def local_forms(work: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class TablePlan(Plan):
-    """What a fit does with a table."""
+    """The plan of a fit of the table learner."""
 
     members: tuple[str, ...] = MEMBERS
     all_rows: bool = False  # whether kernel ridge regression with all rows as centers competes
@@ -55,7 +55,7 @@ class TablePlan(Plan):
         return 2 + self.all_rows + (len(others) > 0)
 
     def n_bytes(self, n: int, n_outputs: int) -> float:
-        """What a fit on n rows needs besides the data; measured, and asserted in the tests."""
+        """Bytes that a fit on n rows needs besides the data; measured, and asserted in the tests."""
         wide = LIMITS.wide_bytes * self.n_centers**2
         trees = LIMITS.tree_bytes * self.n_boosting * self.n_features
         all_rows = 0.0

@@ -50,7 +50,7 @@ class TargetTransform(NamedTuple):
     Attributes
     ----------
     name : {"log", "power", "asinh", "rank"}
-        What was done with the targets; "rank" makes normal scores of them.
+        The transform of the targets; "rank" makes normal scores of them.
     transformed, target : ndarray of shape (n_knots,)
         Knots: predictions of the transformed target, and the mean of the target over the out-of-fold errors of these.
     """
@@ -146,8 +146,8 @@ def choose_transform(
 ) -> Transformed | None:
     """The transform through which small models have the smallest squared error on held-out targets.
 
-    None if targets have no tails, or if the error is larger than without a transform by a tenth: what it is worth in
-    the end the weights say. `together` numbers sets of copies.
+    None if targets have no tails, or if the error is larger than without a transform by a tenth; the weights decide
+    what it is worth in the end. `together` numbers sets of copies.
     """
     y = Y[:, 0]
     if len(y) < LIMITS.fewest:

@@ -78,18 +78,18 @@ def weighted_sum(
 
 
 class Verdict(NamedTuple):
-    """What held-out rows say about several models."""
+    """Weights of several models by held-out rows."""
 
     weights: NDArray  # with sum 1
-    out_of_fold: NDArray  # predictions of the average that do not know the targets of their rows
+    out_of_fold: NDArray  # predictions of the average, made without the targets of their rows
     slopes: NDArray  # factors that make log-odds of the scores of every model; ones for numbers
 
 
 def warn_if_no_better_than_shares(held: OutOfFold, weight: NDArray, name: str) -> None:
     """Warn if the log-loss of out-of-fold probabilities is higher than that of the shares of the classes.
 
-    The shares do not know the row either. Accuracy, or squared errors of probabilities, would call every model of a
-    rare class useless.
+    The shares are also computed without the row. By accuracy, or by squared errors of probabilities, every model of a
+    rare class would be useless.
     """
     n_classes = held.prediction.shape[1]
     rows = np.arange(len(held.target))

@@ -1,4 +1,4 @@
-"""What every member of the table learner gets and gives."""
+"""The input and the output of every member of the table learner."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class FurtherRows:
 
     @cached_property
     def labeled(self) -> Labeled:
-        """These rows, read when they are first asked for."""
+        """These rows, read at their first use."""
         classes = None
         if self.classes is not None:
             classes = self.classes[self.numbers]
@@ -53,14 +53,14 @@ class FurtherRows:
 
 @dataclass(frozen=True)
 class Contest:
-    """What members compete on: scaled rows with standardized targets, and folds."""
+    """The data that members compete on: scaled rows with standardized targets, and folds."""
 
     rows: Rows
     folds: Sequence[Split]
     settings: Settings
     forms: Sequence[str] = ("gaussian",)
     classes: NDArray | None = None  # of the rows
-    columns: TreeColumns = field(default_factory=TreeColumns)  # what trees see of the rows
+    columns: TreeColumns = field(default_factory=TreeColumns)  # the rows as trees take them
     blocks: Sequence[Callable[[], Rows]] = ()  # further rows that refine bandwidths
     total: Total | None = None  # sums moments over all rows of the table, if `rows` are a part
     further: FurtherRows | None = None
@@ -89,4 +89,4 @@ class Competitor(Protocol):
     """A kind of member."""
 
     def candidates(self, contest: Contest, tried: Sequence[Candidate]) -> list[Candidate]:
-        """What it puts up, after others that were `tried`."""
+        """Its candidates, after those `tried` before."""
