@@ -12,8 +12,8 @@ python -m benchmarks history                     # commits that made something s
 """
 
 import argparse
-import os
 import sys
+from pathlib import Path
 
 from benchmarks.claims import CLAIMS, HERE, chosen
 
@@ -31,44 +31,39 @@ def measure(words):
     from benchmarks.run import record, run
 
     claims, options = chosen(words)
-    failed_scripts = set()
+    ended = {claim.script: True for claim in claims}
     for claim in claims:
-        if claim.needs_data == "yes" and not os.environ.get("MERCERLESS_DATA"):
+        if claim.lacks_data():
             print(f"{claim.name}: set MERCERLESS_DATA to the folder of data sets", file=sys.stderr)
-            failed_scripts.add(claim.script)
+            ended[claim.script] = False
             continue
         status, seconds, _ = run(claim, claim.words() + options)
         if status == "done":
             record(claim, options, seconds)
         else:
-            failed_scripts.add(claim.script)
+            ended[claim.script] = False
     if words[0] == "speed" and options in ([], ["--full"]):  # other sizes are not to be compared
-        for script in dict.fromkeys(claim.script for claim in claims):
-            if script not in failed_scripts:
-                print("\n".join(history.slower(history.append(script))))
-    return int(bool(failed_scripts))
+        for script in (script for script, is_done in ended.items() if is_done):
+            print("\n".join(history.slower(history.append(script))))
+    return int(not all(ended.values()))
 
 
 def everything(words):
-    from benchmarks.run import Evidence, plan
+    from benchmarks.run import default_folder, plan, run_all
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks all")
     parser.add_argument("words", nargs="*", help="some claims only: papers krein table3")
     parser.add_argument("--full", action="store_true", help="the papers' protocols; hours")
-    parser.add_argument(
-        "--limit", type=float, help="seconds for each script; else an hour over all"
-    )
+    parser.add_argument("--limit", type=float, help="seconds for each claim; else no limit")
     parser.add_argument("--plan", action="store_true", help="what each claim took; runs nothing")
     parser.add_argument("--folder", help="where rows go; benchmarks/runs/reduced or .../full")
     options = parser.parse_args(words)
-    claims = chosen(options.words)[0] if options.words else CLAIMS
+    claims, _ = chosen(options.words)
     if options.plan:
         print(plan(claims))
         return 0
-    total = None if options.full or options.limit else 3600.0
-    folder = options.folder or HERE / "runs" / ("full" if options.full else "reduced")
-    evidence = Evidence(folder, options.full, claims)
-    return int(not evidence(options.limit, total))
+    folder = Path(options.folder or default_folder(options.full))
+    return int(not run_all(folder, claims, options.full, options.limit))
 
 
 def pages(words):

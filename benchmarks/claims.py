@@ -1,6 +1,7 @@
 """Every claim: the script and the words that measure it, and the rows that it writes; claims.csv lists them."""
 
 import csv
+import os
 import shlex
 from pathlib import Path
 from typing import NamedTuple
@@ -37,38 +38,29 @@ class Claim(NamedTuple):
         """The words after the name of the script."""
         return shlex.split(f"{self.arguments} {further}")
 
-
-def read_claims():
-    with open(HERE / "claims.csv", newline="", encoding="utf-8") as file:
-        return tuple(Claim(**row) for row in csv.DictReader(file))
+    def lacks_data(self):
+        return self.needs_data == "yes" and not os.environ.get("MERCERLESS_DATA")
 
 
-CLAIMS = read_claims()
+with open(HERE / "claims.csv", newline="", encoding="utf-8") as file:
+    CLAIMS = tuple(Claim(**row) for row in csv.DictReader(file))
 
 
 def chosen(words):
-    """The claims that ``papers krein --table 3 --full`` asks for, and the options left for their scripts."""
-    group, *rest = words
-    claims = [claim for claim in CLAIMS if claim.group == group]
-    if not rest or rest[0].startswith("-"):
-        return claims, rest
-    script, *rest = rest
-    known = dict.fromkeys(claim.script for claim in claims)
-    if script not in known:
-        raise ValueError(f"{group} has no {script!r}; it has {', '.join(known)}")
-    claims = [claim for claim in claims if claim.script == script]
-    rest = parts_as_words(rest)
-    if not rest or rest[0].startswith("-"):
-        return claims, rest
-    part, *rest = rest
-    known = [claim.part for claim in claims if claim.part]
-    if part.startswith("figure") and part not in known and "figures" in known:
-        part = "figures"  # drawn together
-    claims = [claim for claim in claims if claim.part == part]
-    if not claims:
-        parts = ", ".join(known) or "one part only"
-        raise ValueError(f"{group} {script} has no part {part!r}; it has {parts}")
-    return claims, rest
+    """The claims that ``papers krein --table 3 --full`` names, and the options left for their scripts."""
+    claims = CLAIMS
+    words = parts_as_words(words)
+    for field in Claim._fields[:3]:  # group, script and part
+        if not words or words[0].startswith("-"):
+            break
+        word, *words = words
+        known = list(dict.fromkeys(filter(None, (getattr(claim, field) for claim in claims))))
+        if word.startswith("figure") and word not in known and "figures" in known:
+            word = "figures"  # drawn together
+        if word not in known:
+            raise ValueError(f"no {field} is called {word!r}; there are {', '.join(known)}")
+        claims = [claim for claim in claims if getattr(claim, field) == word]
+    return claims, words
 
 
 def parts_as_words(words):

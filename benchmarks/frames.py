@@ -15,6 +15,7 @@ from scipy.stats import gmean, rankdata, wilcoxon
 from scipy.stats import t as student
 
 from benchmarks.claims import CLAIMS
+from benchmarks.run import default_folder, known_runs
 from benchmarks.tables import HERE, Span, fill, load
 
 
@@ -325,7 +326,7 @@ def largest_size(words):
 # ---------------------------------------------------------------------------------------------------- runs
 def reduced_run():
     """Claims whose reduced run is on record, with the words that reduce it."""
-    rows = pd.read_csv(HERE / "reduced.csv", dtype={"commit": str})
+    rows = pd.DataFrame.from_dict(known_runs(), orient="index").rename_axis("claim").reset_index()
     words = {claim.name: f"`{claim.reduced}`" for claim in CLAIMS if claim.reduced}
     return rows.assign(
         words=rows.claim.map(words).fillna(""),
@@ -334,6 +335,13 @@ def reduced_run():
     )
 
 
+def reduced_machine():
+    return json_row(default_folder() / "machine.json")
+
+
 def start_machine():
-    path = HERE / "speed" / "results" / "machine" / "start.json"
+    return json_row(HERE / "speed" / "results" / "machine" / "start.json")
+
+
+def json_row(path):
     return pd.DataFrame([json.loads(path.read_text(encoding="utf-8"))])
