@@ -55,7 +55,12 @@ BUGS = [
         "return bool(self.interval(i, j)[0] > -0.5 * self.standard_error[i, j])",
         RACE + "critical_value",
     ),
-    Bug("race-negative-threshold", "if abs(z) <= 2:", "if abs(z) <= 1:", RACE + "two_standard"),
+    Bug(
+        "race-negative-threshold",
+        "if abs(z) <= RULES.verdict:",
+        "if abs(z) <= 0.5 * RULES.verdict:",
+        RACE + "two_standard",
+    ),
     # new ones
     Bug(
         "race-mutual",

@@ -20,7 +20,7 @@ BUGS = [
     ),
     Bug(
         "table-near-copies-across-categories",
-        "codes = rows[:, categories] * NEAR_COPIES.category_distance",
+        "codes = rows[:, categories] * NEAR_ROWS.category_distance",
         "codes = rows[:, categories] * 0.0",
         "test_copies.py -k categories_and_gaps",
     ),

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 Find out what works on your data. Every applicable learner of mercerless, and the baselines a
 skeptic would ask for, are scored on the same splits, each with a search of its own. A report in one
 HTML file shows what to use, what is not distinguishable from it, and whether the negative part of a
-similarity matrix is information or noise."""
+similarity matrix is useful or harmful."""
     parser.epilog = """\
 examples:
   mercerless compare                                   the built-in digit shapes, within two minutes

@@ -13,7 +13,7 @@ from mercerless.core.folds import Split, make_folds
 from mercerless.core.threads import one_blas_thread
 from mercerless.similarity.estimators import SimilarityClassifier, SimilarityRegressor
 from mercerless.similarity.families import Comparisons, Spectral
-from mercerless.similarity.stack import out_of_fold_scores
+from mercerless.similarity.stack import out_of_fold_scores, verdict_on
 from mercerless.spectra import Indefiniteness, decompose
 
 
@@ -80,13 +80,6 @@ def judge_negative_part(
         verdict_on(z),
         "log-loss" if classification else "squared error",
     )
-
-
-def verdict_on(z: float) -> str:
-    """The verdict on the negative part from a difference of z standard errors in its favor."""
-    if abs(z) <= 2:
-        return "undecided"
-    return "useful" if z > 0 else "harmful"
 
 
 def _count_as_good(

@@ -81,7 +81,7 @@ def merge_copies(Y: NDArray, weight: NDArray | None, copies: NDArray) -> MergedR
 
 
 @dataclass(frozen=True)
-class NearCopyRules:
+class NearRowRules:
     """When rows of a table are near-copies of each other."""
 
     #: Fewest and most rows to look at.
@@ -105,7 +105,7 @@ class NearCopyRules:
     largest_set: int = 20
 
 
-NEAR_COPIES = NearCopyRules()
+NEAR_ROWS = NearRowRules()
 
 
 def near_copies(X: NDArray, categories: Sequence[int] | NDArray = ()) -> NDArray | None:
@@ -115,7 +115,7 @@ def near_copies(X: NDArray, categories: Sequence[int] | NDArray = ()) -> NDArray
     others that are at least `gap` times nearer than all the rest, and hardly any distance lies in between. `X` holds
     numbers (NaN if missing), and codes in the columns of `categories`. Equal rows have the same number.
     """
-    rules = NEAR_COPIES
+    rules = NEAR_ROWS
     number_of = find_copies(X)
     distinct = X[np.unique(number_of, return_index=True)[1]]
     if not rules.fewest_rows <= len(distinct) <= rules.most_rows:
@@ -140,7 +140,7 @@ def near_copies(X: NDArray, categories: Sequence[int] | NDArray = ()) -> NDArray
 
 def _has_continuous_columns(rows: NDArray, categories: Sequence[int] | NDArray) -> bool:
     """Whether enough columns have so many values that rows are not close by chance."""
-    rules = NEAR_COPIES
+    rules = NEAR_ROWS
     numeric = np.setdiff1d(np.arange(rows.shape[1]), np.asarray(categories, dtype=int))
     counts = [len(np.unique(rows[:, column])) for column in numeric]
     n_continuous = np.sum(np.array(counts) >= rules.distinct * len(rows))
@@ -150,14 +150,14 @@ def _has_continuous_columns(rows: NDArray, categories: Sequence[int] | NDArray) 
 def _comparable(rows: NDArray, categories: Sequence[int] | NDArray) -> NDArray:
     """Rows as vectors whose Euclidean distances measure how different they are."""
     rows = np.array(rows, dtype=np.float64)
-    codes = rows[:, categories] * NEAR_COPIES.category_distance
+    codes = rows[:, categories] * NEAR_ROWS.category_distance
     missing = np.isnan(rows)
     observed = ~missing.all(axis=0)
     rows = rows[:, observed]
     rows = np.where(missing[:, observed], np.nanmedian(rows, axis=0), rows)
     Z = standard_scaling(rows)(rows)
     is_category = np.isin(np.flatnonzero(observed), categories)
-    marks = missing[:, missing.any(axis=0)] * NEAR_COPIES.category_distance
+    marks = missing[:, missing.any(axis=0)] * NEAR_ROWS.category_distance
     return np.hstack([Z[:, ~is_category], np.nan_to_num(codes, nan=-1.0), marks])
 
 
@@ -166,7 +166,7 @@ def _middle_of_gap(distances: NDArray) -> float | None:
 
     `distances` (n_rows, n_neighbors) ascend in every row.
     """
-    rules = NEAR_COPIES
+    rules = NEAR_ROWS
     ascending = np.sort(distances, axis=None)
     n_between = 1 + int(rules.between * len(distances))
     lower = ascending[:-n_between]

@@ -15,7 +15,7 @@ class StackDisplay(Display):
     """Out-of-fold loss and weight of every family of a `SimilarityClassifier` or `SimilarityRegressor`.
 
     Create it with `from_estimator`. Left: the loss of the family's best setting alone, with the stack's as a line.
-    Right: the sum of the family's weights. The title is the verdict on the negative spectrum.
+    Right: the sum of the family's weights. The title is the verdict on the negative part of the spectrum.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class StackDisplay(Display):
     loss : str
         The loss to show, ``"log_loss"`` or ``"mse"``.
     sentence : str, default=""
-        The verdict on the negative spectrum.
+        The verdict on the negative part of the spectrum.
 
     See Also
     --------

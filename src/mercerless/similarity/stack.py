@@ -53,7 +53,7 @@ class StackRules:
     extreme_targets: float = 1.5
     #: Standard errors by which an average with optional families must be better than one without.
     optional_families: float = 1.0
-    #: Standard errors at which the negative spectrum is called useful or harmful.
+    #: Standard errors beyond which the negative part of a spectrum is useful or harmful.
     verdict: float = 2.0
 
 
@@ -696,25 +696,30 @@ def _judge_negative_spectrum(
         return NegativeSpectrum(
             0.0, "unknown", "The spectrum is not known: no two items' both comparisons are."
         )
-    z = paired_z(losses[best["flip"]], losses[best["clip"]], weight)
     if _never_differ(settings, scores):
         return NegativeSpectrum(
-            0.0, "absent", "There is no negative spectrum to speak of: flip and clip agree."
+            0.0, "absent", "The negative part of the spectrum is absent: flip and clip agree."
         )
+    z = paired_z(losses[best["flip"]], losses[best["clip"]], weight)
+    verdict = verdict_on(z)
+    better, worse = ("flip", "clip") if z > 0.0 else ("clip", "flip")
     amount = f"{abs(z):.1f} standard errors"
-    if z > RULES.verdict:
+    if verdict != "undecided":
         return NegativeSpectrum(
-            z, "useful", f"The negative spectrum is useful: flip beats clip by {amount}."
+            z,
+            verdict,
+            f"The negative part of the spectrum is {verdict}: {better} beats {worse} by {amount}.",
         )
-    if z < -RULES.verdict:
-        return NegativeSpectrum(
-            z, "harmful", f"The negative spectrum is noise: clip beats flip by {amount}."
-        )
-    ahead = (
-        f"{'flip' if z > 0.0 else 'clip'} is ahead by {amount} only"
-        if z
-        else "flip and clip do equally well"
-    )
+    evidence = f"{better} is ahead by {amount} only"
+    if z == 0.0:
+        evidence = "flip and clip do equally well"
     return NegativeSpectrum(
-        z, "undecided", f"Whether the negative spectrum helps is undecided: {ahead}."
+        z, verdict, f"Whether the negative part of the spectrum helps is undecided: {evidence}."
     )
+
+
+def verdict_on(z: float) -> str:
+    """The verdict on the negative part of a spectrum from a difference of z standard errors in its favor."""
+    if abs(z) <= RULES.verdict:
+        return "undecided"
+    return "useful" if z > 0.0 else "harmful"
