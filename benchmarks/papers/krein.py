@@ -10,8 +10,9 @@ The reduced runs take --sizes and --draws (table1), --rows and --folds (table3) 
 Table 1 compares treatments of an indefinite matrix B - inv(B) on targets from its span (root mean squared error,
 targets of range 100); every method chooses its penalties on the same grid and folds. Table 3 tunes kernels by the
 validation gradient (classification error and root mean squared error, both in per cent). The reduced runs have fewer
-folds, restarts and rows; --full is the paper's protocol (10 folds; 10 restarts of 20 steps, then 200). The figures are
-the eigenvalues of four kernels on monks3 and the learning rates of two of them.
+folds, restarts and rows; --full is the paper's protocol (10 folds; 10 restarts of 20 steps, then 200), for Table 3 in a
+file of its own, krein_table3_full.csv, with a row for every fold, which is resumed. The figures are the eigenvalues of
+four kernels on monks3 and the learning rates of two of them.
 
 Writes results/krein_<part>.csv (and krein_figures.png) beside this file.
 """
@@ -26,6 +27,7 @@ from pathlib import Path
 import numpy as np
 from generators import make_krein_matrix
 from krein_table2 import table2
+from krein_table3 import table3_full
 from paper_sets import load
 from rates import PENALTIES, fit_rate, learning_curve, penalized_errors
 from scipy.linalg import eigvalsh
@@ -51,6 +53,9 @@ from mercerless.theory import eigenvalue_growth
 HERE = Path(__file__).parent
 CLASSIFICATION = ("haberman", "ionosphere", "breastcancer", "australian", "pima")
 REGRESSION = ("yacht", "pm10", "cps_85_wages", "airfoil")
+BY_SIZE = (
+    "haberman", "yacht", "ionosphere", "pm10", "cps_85_wages", "breastcancer", "australian", "pima", "airfoil",
+)  # fmt: skip
 
 
 def paper(table):
@@ -152,12 +157,19 @@ def prepared(name, rows, seed=0):
     return StandardScaler().fit_transform(X), y[keep]
 
 
-def table3(full, sets, chosen, limit=None, n_folds=None):
+def full_sets(sets):
+    """All rows of the sets of Table 3, small ones first; regression targets have the range 100."""
+    for name in sets or BY_SIZE:
+        X, y = prepared(name, None)
+        classify = name in CLASSIFICATION
+        if not classify:
+            y = 100 * (y - y.mean()) / np.ptp(y)
+        yield name, X, y, classify
+
+
+def table3(sets, chosen, limit=350, n_folds=4, restarts=2, steps=12):
     """Cross-validated error with kernel parameters, penalties and radius tuned by the gradient."""
     known = paper("3")
-    restarts, steps = (10, 200) if full else (2, 12)
-    limit = limit or (None if full else 350)
-    n_folds = n_folds or (10 if full else 4)
     rows = []
     for name in sets or CLASSIFICATION + REGRESSION:
         X, y = prepared(name, limit)
@@ -357,7 +369,9 @@ def main():
     parser.add_argument("--sets", nargs="*", help="only these data sets of tables 2 and 3")
     parser.add_argument("--kernels", nargs="*", help="only these kernels of tables 1 and 3")
     parser.add_argument("--rows", type=int, help="at most this many rows in table 3")
-    parser.add_argument("--folds", type=int, help="folds of tables 2 (the first of ten) and 3")
+    parser.add_argument(
+        "--folds", type=int, help="folds of tables 2 and 3 (in 2, and 3 --full, the first of ten)"
+    )
     parser.add_argument("--sizes", type=int, nargs="*", help="sizes of the matrices of table 1")
     parser.add_argument("--draws", type=int, help="matrices per row of table 1")
     encodings = ["unit", "raw", "standard", "onehot"]
@@ -372,7 +386,11 @@ def main():
     elif options.part == "table2":
         table2(options.folds or 10, options.sets, paper("2"))
     elif options.part == "table3":
-        table3(options.full, options.sets, options.kernels, options.rows, options.folds)
+        if options.full:
+            sets = full_sets(options.sets)
+            table3_full(sets, kernels, options.kernels, paper("3"), options.folds or 10)
+        else:
+            table3(options.sets, options.kernels, options.rows or 350, options.folds or 4)
     elif options.part == "rates":
         rates(options.full)
     else:
