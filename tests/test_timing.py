@@ -43,7 +43,9 @@ def rows(n=60):
 
 @pytest.fixture
 def all_are_long(monkeypatch):
-    monkeypatch.setattr(timing, "LIMITS", FitTimes(announced=0.0, pause=0.0, slowest=0.0))
+    monkeypatch.setattr(
+        timing, "LIMITS", FitTimes(announced=0.0, pause=0.0, slowest=0.0, landmarks=20)
+    )
 
 
 @pytest.mark.parametrize("model", ESTIMATED, ids=lambda model: type(model).__name__)
@@ -56,6 +58,17 @@ def test_a_long_fit_is_announced_once_with_a_remedy(model, capsys, all_are_long)
         rf"{type(model).__name__}: the fit of 60 rows will take about .*; .*(landmarks|n_parts).*\.",
         lines[0],
     )
+
+
+@pytest.mark.parametrize(
+    "model", [KreinRidge(landmarks=None), KreinSVC()], ids=lambda model: type(model).__name__
+)
+def test_landmarks_are_not_suggested_if_they_are_hardly_fewer_than_the_rows(
+    model, capsys, all_are_long
+):
+    model.fit(*rows(39))  # less than twice the 20 landmarks
+    line = capsys.readouterr().err.splitlines()[0]
+    assert re.fullmatch(rf"{type(model).__name__}: the fit of 39 rows .* on this machine\.", line)
 
 
 @pytest.mark.parametrize("model", ESTIMATED, ids=lambda model: type(model).__name__)

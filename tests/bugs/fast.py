@@ -24,6 +24,13 @@ BUGS = [
         "",
         f"{FUNCTIONS} -k no_string",
     ),
+    # announcements
+    Bug(
+        "fast-landmarks-for-few-rows",
+        "if n_rows < 2 * LIMITS.landmarks:",
+        "if n_rows < 0:",
+        f"{TIMING} -k hardly_fewer",
+    ),
     # kernels
     Bug(
         "fast-pieces-skipped",

@@ -32,6 +32,7 @@ from mercerless.core.estimator import KernelPredictor, class_scores, landmark_ro
 from mercerless.core.folds import OutOfFold
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_targets
+from mercerless.core.timing import landmarks_remedy
 from mercerless.core.validation import (
     check_classes,
     check_number,
@@ -97,7 +98,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             K, kind, decay, positions = self._landmark_comparisons(basis)
         with self._progress(0) as progress:
             if self.landmarks is None:
-                progress.expect(25.0, len(targets), "landmarks=1000 is faster")
+                progress.expect(25.0, len(targets), landmarks_remedy(len(targets)))
             choice = self._choose(K, targets, weight)
         basis = basis.fitted(positions)
         one_way = choice.one_way

@@ -12,7 +12,7 @@ import numpy as np
 
 from mercerless.core.memory import progress_setting
 
-__all__ = ["FitClock", "fit_clock", "seconds_of_products", "shows_progress"]
+__all__ = ["FitClock", "fit_clock", "landmarks_remedy", "seconds_of_products", "shows_progress"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class FitTimes:
     pause: float = 15.0
     #: Products per second of the slowest machine considered: shorter work is not estimated at all.
     slowest: float = 2e9
+    #: Landmarks that are suggested; with fewer than twice as many rows they gain little.
+    landmarks: int = 1000
 
 
 LIMITS = FitTimes()
@@ -51,7 +53,7 @@ class FitClock:
         if seconds > LIMITS.announced:
             self._announce(
                 f"{self.name}: the fit of {n_rows} rows will take about "
-                f"{format_seconds(seconds)} on this machine; {remedy}."
+                f"{format_seconds(seconds)} on this machine"
             )
 
     def step(self, stage: str) -> None:
@@ -60,8 +62,7 @@ class FitClock:
         now = perf_counter()
         elapsed = now - self.start
         if elapsed > LIMITS.announced and not self.is_announced:
-            message = f"{self.name}: the fit has taken {format_seconds(elapsed)} so far"
-            self._announce(f"{message}; {self.remedy}." if self.remedy else f"{message}.")
+            self._announce(f"{self.name}: the fit has taken {format_seconds(elapsed)} so far")
         if not self.is_announced or now - self.last_printed < LIMITS.pause or not shows_progress():
             return
         self.last_printed = now
@@ -76,9 +77,12 @@ class FitClock:
         return SilentClock, ()
 
     def _announce(self, message: str) -> None:
+        """Print the message, with the faster alternative if there is one."""
         self.is_announced = True
+        if self.remedy:
+            message = f"{message}; {self.remedy}"
         if progress_setting() is not False:
-            print(message, file=sys.stderr, flush=True)
+            print(f"{message}.", file=sys.stderr, flush=True)
 
 
 class SilentClock:
@@ -112,6 +116,15 @@ def shows_progress() -> bool:
     if setting is not None:
         return setting
     return "ipykernel" in sys.modules or bool(getattr(sys.stderr, "isatty", bool)())
+
+
+def landmarks_remedy(n_rows: int, estimator: str = "") -> str:
+    """The suggestion to use landmarks, of another estimator if one is named; empty for too few rows."""
+    if n_rows < 2 * LIMITS.landmarks:
+        return ""
+    parameter = f"landmarks={LIMITS.landmarks}"
+    named = f"{estimator}({parameter})" if estimator else parameter
+    return f"{named} is faster"
 
 
 def seconds_of_products(n_products: float, n_rows: int) -> float:

@@ -36,6 +36,7 @@ from mercerless.core.folds import (
 from mercerless.core.memory import check_memory, format_bytes, memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers, explain_targets
 from mercerless.core.svm import Machine, Stabilized, pair_machines, stabilize, tube_machine
+from mercerless.core.timing import landmarks_remedy
 from mercerless.core.validation import (
     check_classes,
     check_number,
@@ -161,7 +162,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
         landmarks = self._landmarks(rows, candidates)
         with self._progress() as progress:
             if landmarks is None:
-                progress.expect(12.0, len(rows.Y), "landmarks=1000 is faster")
+                progress.expect(12.0, len(rows.Y), landmarks_remedy(len(rows.Y)))
             if self.search is not None:
                 tuned = self._tune(self.search, rows, family, candidates, progress)
                 rows = tuned.rows
@@ -1096,7 +1097,8 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         )
         n_pairs = len(classes) * (len(classes) - 1) // 2
         with self._progress(n_pairs) as progress:
-            progress.expect(7.0, len(labels), "KreinRidgeClassifier(landmarks=1000) is faster")
+            remedy = landmarks_remedy(len(labels), "KreinRidgeClassifier")
+            progress.expect(7.0, len(labels), remedy)
             basis, stabilized = self._stabilized(X, weight)
             pairs = pair_machines(
                 stabilized.kernel,
@@ -1210,7 +1212,8 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         target = column_or_1d(check_targets(y, type(self).__name__), warn=True)
         weight = check_weight(sample_weight, len(target))
         with self._progress() as progress:
-            progress.expect(7.0, len(target), "KreinRidge(landmarks=1000) is faster")
+            remedy = landmarks_remedy(len(target), "KreinRidge")
+            progress.expect(7.0, len(target), remedy)
             basis, stabilized = self._stabilized(X, weight)
             machine = tube_machine(
                 stabilized.kernel,

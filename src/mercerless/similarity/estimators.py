@@ -43,6 +43,7 @@ from mercerless.core.memory import check_memory, format_bytes, memory_budget, ro
 from mercerless.core.optional import with_callbacks
 from mercerless.core.reasons import Explained
 from mercerless.core.threads import blas_threads
+from mercerless.core.timing import landmarks_remedy
 from mercerless.core.validation import (
     align_by_name,
     align_columns,
@@ -630,8 +631,9 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         n_tasks = int(training.fold_of.max()) + 2  # the folds, and the members on all items
         with prepared.limited_threads(), self._progress(n_tasks) as progress:
             if isinstance(prepared.source, AllItems):
-                remedy = "landmarks=1000 is faster, and n_jobs=2 shares the folds"
-                progress.expect(35.0, len(training.Y), remedy)
+                n_items = len(training.Y)
+                remedies = [landmarks_remedy(n_items), "n_jobs=2 shares the folds"]
+                progress.expect(35.0, n_items, ", and ".join(filter(None, remedies)))
             run = partial(run_tasks, progress, self.n_jobs)
             stack = self._stack_of(prepared.source, training, run)
         if not self._is_one_of_several:
