@@ -327,6 +327,19 @@ def test_a_full_disk_loses_the_report_but_not_the_outcome(tmp_path, capsys, monk
     )
 
 
+def test_a_report_without_rows_repeats_itself_without_rows(tmp_path):
+    np.save(tmp_path / "D.npy", D)
+    np.save(tmp_path / "y.npy", Y)
+    shared = ("--no-rows", "--no-curves", "--output", "out.html")
+    assert run("D.npy", "--labels", "y.npy", *quick("neighbors"), *shared) == 0
+    text = Path("out.html").read_text()
+    assert "not shown on this page" in text and "<h2>The items" not in text
+    command = re.search(r"<code>(mercerless compare .*?)</code>", text)[1]
+    assert command.endswith("--no-rows")
+    fitting = re.search(r"<code>(mercerless fit .*?)</code>", text)[1]
+    assert "--no-rows" not in fitting
+
+
 def test_no_jobs(tmp_path, capsys):
     np.save(tmp_path / "D.npy", D)
     np.save(tmp_path / "y.npy", Y)

@@ -391,11 +391,22 @@ def test_series_of_a_file_are_compared_as_they_are_by_a_function(tmp_path, monke
 def test_the_command_that_goes_on_reads_the_same_data():
     parser = build_parser(["compare"])
     words = "compare t.csv --labels y --drop a --missing=-9 --missing NN --array K,L --seed 3"
-    args = parser.parse_args([*words.split(), "--no-split"])
+    args = parser.parse_args([*words.split(), "--no-split", "--no-rows"])
     text = command_to_continue(args).format(budget="10m")
     again = parser.parse_args(shlex.split(text)[1:])
     assert again.resume and again.budget == "10m"
-    for option in ("data", "labels", "drop", "missing", "array", "seed", "no_split", "metric"):
+    for option in (
+        "data",
+        "labels",
+        "drop",
+        "missing",
+        "array",
+        "seed",
+        "no_split",
+        "no_rows",
+        "metric",
+    ):
         assert getattr(again, option) == getattr(args, option), option
     without_seed = parser.parse_args(["compare", "t.csv"])
     assert "--seed" not in command_to_continue(without_seed)
+    assert "--no-rows" not in command_to_continue(without_seed)

@@ -260,6 +260,19 @@ def test_nothing_is_wider_than_a_phone(reports, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no chromium or chrome on the path")
+def test_only_tables_wider_than_the_screen_are_marked(tmp_path):
+    rng = np.random.default_rng(0)
+    wide = portrait._first_rows(make_problem(rng.normal(size=(60, 40)), np.arange(60) % 2))
+    narrow = portrait._first_rows(make_problem(rng.normal(size=(60, 2)), np.arange(60) % 2))
+    page = tmp_path / "wide.html"
+    page.write_text(whole_page("rows", [wide, narrow], "0", "today", has_script=True))
+    document, console, _ = browse(page.as_uri(), tmp_path, "--window-size=500,900")
+    assert console == []
+    assert re.findall('<div class="(scroll[^"]*)"', document) == ["scroll wide", "scroll"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no chromium or chrome on the path")
 def test_a_click_sorts_the_table(reports, tmp_path):
     """The page's own script runs under its policy; the click comes from a script that only this test adds."""
     text = re.sub("('sha256-[^']+')", "'unsafe-inline'", render(reports["table"]))

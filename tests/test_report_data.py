@@ -25,10 +25,12 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from mercerless import compare
 from mercerless.comparison import items, portrait, predictions, report
 from mercerless.comparison.items import predicted_items
+from mercerless.comparison.options import Options
 from mercerless.comparison.page import Html, fill
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.reading import read_problem
 from mercerless.comparison.report import anchored_curves, render, time_to_decide
+from mercerless.comparison.result import compare_problem
 from mercerless.core.folds import OutOfFold
 
 
@@ -107,6 +109,34 @@ def test_the_first_rows_are_those_of_the_data():
     names, rows = first_rows(wide)
     assert names[:2] == ["target", "column 1"] and {len(row) for row in rows} == {61}
     assert "the first 60 of 70 columns" in portrait._first_rows(wide)
+
+
+def test_a_page_without_rows_has_no_name_and_no_value_of_a_single_item(tmp_path):
+    """Every item has a name and a measurement that occurs nowhere else."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"secret": 1000.0 + rng.permutation(90) / 7, "x": rng.normal(size=90)})
+    X.index = pd.Index([f"patient-{i}" for i in range(90)], name="id")
+    X.loc["patient-7", "x"] = 60.0  # far from all others: worth a look
+    X["state"] = np.where(X["x"] > 0, "sick", "well")
+    X.to_csv(tmp_path / "patients.csv")
+    problem = read_problem(tmp_path / "patients.csv", labels="state")
+    result = compare_problem(problem, Options(learners=["dummy", "linear"], repeats=1, n_jobs=1))
+    result.report(tmp_path / "all.html")
+    result.report(tmp_path / "shared.html", rows=False)
+    whole = (tmp_path / "all.html").read_text()
+    shared = (tmp_path / "shared.html").read_text()
+    values = [
+        f"{value:.6g}" for value in X["secret"] if value % 1
+    ]  # a median is rounded to fewer digits
+    single = [*X.index, *values]
+    assert sum(text in whole for text in single) > 90
+    assert [text for text in single if text in shared] == []
+    titles = re.compile("<h[23]>([^<]*)")
+    left_out = {"The first rows", "The items", "Worth a look", "Predictions to look into"}
+    assert set(titles.findall(whole)) - set(titles.findall(shared)) == left_out
+    assert "not shown on this page, as requested" in shared and "as requested" not in whole
+    assert "What was inferred" in whole and "What was inferred" not in shared
 
 
 def test_long_and_hostile_cells_are_cut_and_escaped():

@@ -8,6 +8,24 @@ SEVERAL = "test_compare_several.py -k "
 INPUTS = "test_compare_inputs.py -k "
 
 BUGS = [
+    Bug(
+        "page-rows-that-were-not-wanted",
+        "worth_a_look = odd_section(problem, odd)",
+        "pass\n    worth_a_look = odd_section(problem, odd)",
+        "test_report_data.py -k without_rows",
+    ),
+    Bug(
+        "page-first-rows-that-were-not-wanted",
+        "        if rows:\n            first_rows = _first_rows(problem)",
+        "        if problem:\n            first_rows = _first_rows(problem)",
+        "test_report_data.py -k without_rows",
+    ),
+    Bug(
+        "page-rows-only-once",
+        'return ["--no-rows"] if args.no_rows else []',
+        "return []",
+        "test_compare_inputs.py -k goes_on",
+    ),
     Bug("run-vote-weights", "WEIGHTS = (3, 2, 2)", "WEIGHTS = (4, 2, 1)", VOTING + "joint_vote"),
     Bug(
         "run-vote-with-constant",

@@ -4,7 +4,7 @@ How far off is a prediction?
 
 The error of a model is not the same everywhere. ``LABRegressor`` learns from its out-of-fold errors how far targets
 scatter around its predictions, and where: `predict` with ``return_std=True``. Intervals of a stated coverage,
-`predict_interval`, have the same width everywhere, but need no normal distribution.
+`predict_interval`, are multiples of that deviation and need no normal distribution.
 """
 
 import numpy as np

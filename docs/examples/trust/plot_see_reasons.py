@@ -1,9 +1,9 @@
 """
-Prediction sets, explanations and label errors
-==============================================
+Why was this predicted?
+=======================
 
-Handwritten digits, compared by a distance that is not a metric. For every prediction the model also gives the classes
-that cannot be ruled out and the training items that it is based on.
+Handwritten digits, compared by a distance that is not a metric. A prediction is explained by the training items for and
+against it, and their shares add up to the score.
 """
 
 import numpy as np
@@ -15,12 +15,6 @@ shapes = load_digit_shapes(220)
 D, y = shapes.D, shapes.target
 train, new = slice(0, 160), slice(160, 220)
 model = SimilarityClassifier(kernel="precomputed", random_state=0).fit(D[train, train], y[train])
-
-# %%
-# Sets that contain the right digit for 98 of 100 new items: the larger the set, the less sure the model is.
-sets = model.predict_set(D[new, train], coverage=0.98)
-print(f"the right digit is in {sets[np.arange(60), y[new]].mean():.0%} of the sets")
-print("sizes:", dict(zip(*map(np.ndarray.tolist, np.unique(sets.sum(axis=1), return_counts=True)))))
 
 # %%
 # The new item with the least sure prediction, and the training items for and against it. The bars add up to the
@@ -38,5 +32,5 @@ print(f"given: {y[new][least]}; {display.title}")
 plt.show()
 
 # %%
-# Labels that are improbable for models that have not seen them.
-print(model.suspects_)
+# The same as text, for the first new item.
+print(model.explain(D[new, train], k=3, train=D[train, train]).text(0))

@@ -38,6 +38,12 @@ report of what was finished is written)"""
         default="mercerless-compare.html",
         help="where the report goes (%(default)s)",
     )
+    parser.add_argument(
+        "--no-rows",
+        action="store_true",
+        help="no single items in the report, if others will see it: no first rows, map, items worth "
+        "a look or predictions to download",
+    )
     parser.add_argument("--save", metavar="JSON", help="also write all numbers as JSON")
 
 
@@ -65,7 +71,7 @@ def run_comparison(args: argparse.Namespace) -> int:
     comparison = _common.run_comparison(args, problem)
     comparison.to_continue = command_to_continue(args)
     try:
-        comparison.report(output, command(args, comparison))
+        comparison.report(output, command(args, comparison), rows=not args.no_rows)
         if saved is not None:
             comparison.save(saved)
     finally:
@@ -94,6 +100,7 @@ def command(args: argparse.Namespace, comparison: "Comparison") -> str:
         words += ["--task", comparison.problem.task]
     words += ["--metric", comparison.metric, "--learners", ",".join(comparison.specification)]
     words += ["--repeats", str(max(1, comparison.n_repeats)), "--seed", str(args.seed)]
+    words += _report_words(args)
     return shlex.join(words)
 
 
@@ -106,6 +113,7 @@ def command_to_continue(args: argparse.Namespace) -> str:
             words += [f"--{option}", value]
     if args.seed:
         words += ["--seed", str(args.seed)]
+    words += _report_words(args)
     text = shlex.join(words).replace("{", "{{").replace("}", "}}")
     return f"{text} --resume --budget {{budget}}"
 
@@ -127,3 +135,8 @@ def _data_words(args: argparse.Namespace) -> list[str]:
     if args.no_split:
         words.append("--no-split")
     return words
+
+
+def _report_words(args: argparse.Namespace) -> list[str]:
+    """The words of a command that say what the report shows."""
+    return ["--no-rows"] if args.no_rows else []

@@ -207,7 +207,7 @@ class Learner:
 
     name: str  # on the command line
     title: str  # in the report
-    family: str  # a key of `mercerless.comparison.report.FAMILIES`
+    family: str  # "baseline", "raw", "repair" or "mercerless"; "yours" for an estimator of your own
     make: Callable[[Terms], BaseEstimator]  # the unfitted estimator, which takes numbers
     kind: str = "matrix"  # or "table"
     task: str | None = None  # the only task it does

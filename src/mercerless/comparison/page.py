@@ -63,11 +63,14 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> Html:
 def whole_page(
     title: str, sections: Iterable[Html], version: str, finished: str, has_script: bool = False
 ) -> Html:
-    """The page with its style inside; by a digest, a browser runs only its own script, which sorts and filters."""
+    """The page with its style inside; by a digest, a browser runs only its own script.
+
+    The script sorts and filters tables, and marks those that are wider than the screen.
+    """
     script = Html()
     allowed = Html()
     if has_script:
-        text = _read("sort.js") + _read("filter.js")
+        text = _read("sort.js") + _read("filter.js") + _read("wide.js")
         digest = b64encode(sha256(text.encode()).digest()).decode()
         script = fill("page.script", text=Html(text))
         allowed = fill("page.allowed", digest=digest)

@@ -67,8 +67,8 @@ class DataLimits:
 LIMITS = DataLimits()
 
 
-def data_section(comparison: "Comparison") -> Html:
-    """The section on the data."""
+def data_section(comparison: "Comparison", rows: bool = True) -> Html:
+    """The section on the data; without `rows`, none of a table is shown."""
     problem = comparison.problem
     matrix = Html()
     columns = Html()
@@ -76,15 +76,19 @@ def data_section(comparison: "Comparison") -> Html:
     if comparison.terms.spectrum is not None:
         matrix = _matrix(comparison, comparison.terms.spectrum)
     if not problem.is_matrix:
-        first_rows = _first_rows(problem)
+        if rows:
+            first_rows = _first_rows(problem)
         columns = _columns(problem)
+    described = list(_facts(problem))
+    if not rows:
+        described.append(("single items", "not shown on this page, as requested"))
     guesses = Html()
-    if problem.guesses:
+    if problem.guesses and rows:  # reasons may name items
         entries = fill_each("data.guess", (guess._asdict() for guess in problem.guesses))
         guesses = fill("data.guesses", entries=entries)
     return fill(
         "data.section",
-        facts=facts(_facts(problem)),
+        facts=facts(described),
         warnings=fill_each("data.warning", ({"text": text} for text in near_repeats(problem))),
         first_rows=first_rows,
         columns=columns,

@@ -200,8 +200,7 @@ def _confusion_matrix(counts: NDArray, classes: NDArray) -> Html:
         cells_html = fill_each("items.confusion-cell", cells)
         rows.append(fill("items.confusion-row", label=label, cells=cells_html, right=right))
     head = fill_each("items.confusion-head", ({"label": label} for label in classes))
-    kind = "scroll wide" if len(classes) > 4 else "scroll"
-    return fill("items.confusion-matrix", kind=kind, head=head, body=join(rows))
+    return fill("items.confusion-matrix", head=head, body=join(rows))
 
 
 def hard_classes(counts: NDArray, classes: NDArray) -> str:

@@ -69,8 +69,10 @@ __all__ = ["render", "render_matrix", "render_short"]
 
 
 @threadpool_limits.wrap(limits=1)  # several threads wait for each other on busy cores
-def render(comparison: "Comparison", command: str | None = None) -> str:
+def render(comparison: "Comparison", command: str | None = None, rows: bool = True) -> str:
     """Return the page, HTML that needs nothing else; `command` reproduces it, None means the call in Python.
+
+    Without `rows`, nothing on the page shows a single item with its name or its values.
 
     Whatever is not a template is escaped.
     """
@@ -85,19 +87,27 @@ def render(comparison: "Comparison", command: str | None = None) -> str:
     ranking = rank_items(comparison) if problem.is_classification else None
     left = seconds_for_page(comparison) - (time.perf_counter() - started)
     map_seconds = PREDICTION_LIMITS.map_share * left
+    map_of_items = Html()
+    worth_a_look = Html()
+    download = Html()
+    if rows:
+        map_of_items = map_section(comparison, held, odd.items, map_seconds)
+        worth_a_look = odd_section(problem, odd)
+        if held.is_kept:
+            download = download_section(comparison)
     sections = [
         _use(comparison, command),
-        data_section(comparison),
-        map_section(comparison, held, odd.items, map_seconds),
+        data_section(comparison, rows),
+        map_of_items,
         _plot(comparison),
         _table(comparison),
         metrics_section(comparison),
         _predictions(comparison, held),
         ranking_section(comparison, ranking),
         importance,
-        odd_section(problem, odd),
+        worth_a_look,
         _curves(comparison),
-        download_section(comparison) if held.is_kept else Html(),
+        download,
         _left_out(comparison),
         _repeat(comparison, command or comparison.python_command),
         card_section(comparison),

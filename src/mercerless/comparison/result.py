@@ -828,7 +828,9 @@ class Comparison:
         }
         write_text(path, json.dumps(content, indent=1))
 
-    def report(self, path: str | os.PathLike, command: str | None = None) -> None:
+    def report(
+        self, path: str | os.PathLike, command: str | None = None, rows: bool = True
+    ) -> None:
         """Write the comparison as one self-contained HTML page.
 
         Parameters
@@ -837,8 +839,12 @@ class Comparison:
             The file.
         command : str or None, default=None
             The command that reproduces it; None means the call in Python.
+        rows : bool, default=True
+            Whether the page may show single items: the first rows of a table, the map, items worth a look, and the
+            predictions to download. If it is shared, False leaves these out; the ranges and frequent values of
+            columns, and dots without names, remain.
         """
-        write_text(path, render(self, command))
+        write_text(path, render(self, command, rows))
 
     def __repr__(self) -> str:
         """One line: what was compared, what is recommended."""
