@@ -187,6 +187,7 @@ TABLES = {
     "comma": ("t.csv", text(CSV), COLUMN, X),
     "the label column is found": ("t.csv", text(CSV), {}, X),
     "semicolon and decimal comma": ("t.csv", text(GERMAN), COLUMN, X),
+    "a title above the header": ("t.csv", text("Export of May 17\n\n" + GERMAN), COLUMN, X),
     "decimal comma, quoted": ("t.csv", text(re.sub(r"([^;\n]+)", r'"\1"', GERMAN)), COLUMN, X),
     "tab": ("t.tsv", text(TABLE.to_csv(index=False, sep="\t")), COLUMN, X),
     "bar": ("t.txt", text(TABLE.to_csv(index=False, sep="|")), COLUMN, X),
@@ -634,6 +635,31 @@ def test_items_that_the_file_of_labels_lacks_are_left_out(tmp_path):
     problem = read_problem(tmp_path / "D.csv", labels=str(tmp_path / "y.csv"))
     assert problem.ids == (*IDS[:7], *IDS[8:])
     assert guesses_of(problem)["left out"] == ("1 of 30 items", "they have no label")
+
+
+def test_decimal_commas_beside_words_are_numbers(tmp_path):
+    """pandas reads a column as text if one of its cells is a word."""
+    rows = [f"{a:.2f};{b:.3f};{c:.1f}".replace(".", ",") for a, b, c in 10 * X]
+    rows[3] = "unknown;1,5;2,5"
+    rows[5] = "1,25;unknown;2,5"
+    (tmp_path / "t.csv").write_text("price;area;age\n" + "\n".join(rows))
+    problem = read_problem(tmp_path / "t.csv", labels="price")
+    assert problem.task == "regression" and len(problem.y) == N - 1
+    np.testing.assert_allclose(problem.y[:3], (10 * X[:3, 0]).round(2))
+    assert problem.X["area"].dtype.kind == "f" and problem.X["area"].isna().sum() == 1
+    np.testing.assert_allclose(problem.X["area"].iloc[:3], (10 * X[:3, 1]).round(3))
+
+
+def test_only_a_line_of_one_cell_above_equal_lines_is_a_title(tmp_path):
+    rows = "\n".join(f"{i};{i % 7};{i % 2}" for i in range(N))
+    (tmp_path / "t.csv").write_text("two;words\na;b;y\n" + rows)
+    with pytest.raises(ValueError, match="'y' is neither a file nor in"):
+        read_problem(tmp_path / "t.csv", labels="y")
+    (tmp_path / "t.csv").write_text("two words\na;b;y\n" + rows)
+    problem = read_problem(tmp_path / "t.csv", labels="y")
+    assert problem.X.shape == (N, 2) and len(problem.y) == N
+    (guess,) = [guess for guess in problem.guesses if "first line" in guess.value]
+    assert guess.value == "the first line, 'two words'" and guess.why.endswith("all other lines 3")
 
 
 def test_a_word_among_numeric_targets_is_a_missing_label(tmp_path):

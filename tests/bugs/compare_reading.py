@@ -353,6 +353,18 @@ BUGS = [
         f"{DATA} -k none_by_chance",
     ),
     Bug(
+        "read-decimal-commas-beside-words",
+        'frame[name] = column.map(_with_point, na_action="ignore")',
+        "pass",
+        "test_corpus.py -k beside_words",
+    ),
+    Bug(
+        "read-title-of-two-cells",
+        "len(lengths) > 3 and lengths[0] == 1 and",
+        "len(lengths) > 3 and lengths[0] < lengths[1] and",
+        "test_corpus.py -k is_a_title",
+    ),
+    Bug(
         "page-associations-of-the-first-rows",
         "return np.linspace(0, n_rows - 1, min(n_rows, LIMITS.repeats)).round().astype(int)",
         "return np.arange(min(n_rows, LIMITS.repeats))",

@@ -59,7 +59,7 @@ class CellTable:
     ``ragged`` names the line that is longer or shorter than the others, '' if all have the same length; missing cells
     are then at the ends of the lines. ``none_levels`` are the columns of words that contain "None"; it is a missing
     value there only if ``none_is_missing``. ``series`` describes how series became columns, and ``items`` are the
-    series themselves. ``missing`` are words that mean a gap by the user's option.
+    series themselves. ``missing`` are words that mean a gap by the user's option. ``title`` is a line above the header.
     """
 
     path: Path
@@ -76,6 +76,7 @@ class CellTable:
     series: str = ""
     missing: tuple[str, ...] = ()
     items: tuple[NDArray, ...] = ()
+    title: str = ""
 
     @property
     def what(self) -> str:
@@ -236,7 +237,7 @@ class TextSource:
         version = pandas().__version__.split(".")
         if tuple(map(int, version[:2])) < (3, 1):
             exact = {"float_precision": "round_trip"}
-        return self._read(
+        frame = self._read(
             header=self.header,
             keep_default_na=False,
             na_values=list(MISSING),
@@ -244,13 +245,20 @@ class TextSource:
             low_memory=False,
             **exact,
         )
+        if self.decimal == ",":  # pandas leaves the numbers beside words as they are
+            for name, column in frame.items():
+                if column.dtype.kind == "O":
+                    frame[name] = column.map(_with_point, na_action="ignore")
+        return frame
 
     def text(self, name: str) -> list[str]:
-        """Return one column as it is written in the file."""
+        """Return one column as it is written in the file, numbers with a decimal point."""
         place = self.names.index(name)
         options = {"header": self.header, "usecols": [place], "dtype": str, "na_filter": False}
-        column = self._read(**options).iloc[:, 0]
-        return [cell.strip() for cell in column]
+        cells = [cell.strip() for cell in self._read(**options).iloc[:, 0]]
+        if self.decimal == ",":
+            cells = [_with_point(cell) for cell in cells]
+        return cells
 
     def first_rows(self, n_rows: int) -> list[list[str]]:
         """Return the first rows as text, the header among them."""
@@ -284,6 +292,10 @@ def parse_table(text: str, path: Path) -> CellTable:
         raise ValueError(f"{what} has no rows.")
     separator, decimal = _dialect(rows[:100])
     lengths = [_count(row, separator) for row in rows]
+    title = ""
+    if _has_title(lengths):
+        title = rows[0].strip()
+        lines, rows, lengths = lines[1:], rows[1:], lengths[1:]
     if any(row.count('"') % 2 for row in rows):  # a quoted cell goes over several lines
         lines = []
         lengths = [max(lengths)]
@@ -314,10 +326,16 @@ def parse_table(text: str, path: Path) -> CellTable:
         ragged = (
             f"{what}: line {lines[odd]} has {lengths[odd]} entries, the lines before {lengths[0]}"
         )
-    table = CellTable(path, frame, None, is_named, ragged, lines, source)
+    table = CellTable(path, frame, None, is_named, ragged, lines, source, title=title)
     if NONE in text:
         table = _with_none_levels(table)
     return _with_ids(table)
+
+
+def _has_title(lengths: list[int]) -> bool:
+    """Whether the first line has one cell, and all others as many as each other, three or more."""
+    others = set(lengths[1:])
+    return len(lengths) > 3 and lengths[0] == 1 and len(others) == 1 and min(others) > 2
 
 
 def _with_none_levels(table: CellTable) -> CellTable:
@@ -404,6 +422,12 @@ def _dialect(rows: list[str]) -> tuple[str, str]:
 
 def _is_decimal_comma(cell: str) -> bool:
     return re.fullmatch(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", cell) is not None
+
+
+def _with_point(cell: Any) -> Any:
+    """A number with its decimal comma replaced; any other cell as it is."""
+    text = str(cell).strip()
+    return text.replace(",", ".") if _is_decimal_comma(text) else cell
 
 
 def _has_decimal_commas(row: str) -> bool:
