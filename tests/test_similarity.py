@@ -1,6 +1,7 @@
 """The similarity estimators: inputs, hard cases, identities, and what they learn."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sklearn.model_selection import GroupKFold, KFold, cross_val_score, cross_va
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
-from mercerless import config_context
+from mercerless import AsymmetricRidgeClassifier, KreinEmbedding, config_context
 from mercerless.core.validation import UselessModelWarning
 from mercerless.datasets import load_digit_shapes, make_balls3d
 from mercerless.kernels import TL1, Gaussian, PairFunction
@@ -724,3 +725,21 @@ def test_display_shows_every_family(blobs):
         plt.close(display.figure_)
     with pytest.raises(ValueError, match="is no stack"):
         StackDisplay.from_estimator(SVC().fit(*blobs))
+
+
+@pytest.mark.parametrize("kind", ["distance", "dissimilarity"])
+@pytest.mark.parametrize(
+    "model", [SimilarityClassifier(), AsymmetricRidgeClassifier(), KreinEmbedding()]
+)
+def test_distances_without_the_word_precomputed_are_an_error(model, kind):
+    """The kernel of features would be taken for a matrix of distances."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    D = np.abs(X[:, None] - X).sum(axis=2)
+    y = X[:, 0] > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # X looks like distances
+        with pytest.raises(ValueError, match=r"contradicts the kernel Gaussian.*precomputed"):
+            clone(model).set_params(kind=kind).fit(D, y)
+    clone(model).set_params(kind=kind, kernel="precomputed").fit(D, y)
+    by_function = clone(model).set_params(kind=kind, kernel=lambda a, b: np.abs(a - b).sum())
+    by_function.fit(X, y)

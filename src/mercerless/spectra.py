@@ -7,7 +7,7 @@ it did in training.
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -478,6 +478,15 @@ def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "k
             "similarities."
         )
     return kind
+
+
+def check_kind_of_kernel(kernel: Any, kind: str) -> None:
+    """Raise if `kind` contradicts a kernel that can only compute similarities."""
+    if kernel.is_similarity and kind in ("distance", "dissimilarity"):
+        raise ValueError(
+            f"kind={kind!r} contradicts the kernel {type(kernel).__name__}, which computes similarities "
+            "from features; pass kernel='precomputed' if X is a matrix, or leave out kind."
+        )
 
 
 def as_similarities(values: NDArray, kind: str) -> NDArray:

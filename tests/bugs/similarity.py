@@ -379,4 +379,10 @@ BUGS = [
         "pass",
         "test_nearby.py -k loop_over_all",
     ),
+    Bug(
+        "similarity-kernel-of-distances-as-features",
+        'if kernel.is_similarity and kind in ("distance", "dissimilarity"):',
+        'if kernel.is_similarity and kind == "distance":',
+        "test_similarity.py -k without_the_word",
+    ),
 ]

@@ -45,7 +45,7 @@ from mercerless.core.validation import (
     warn_if_useless,
 )
 from mercerless.lowrank import Landmarks, as_landmarks
-from mercerless.spectra import check_kind
+from mercerless.spectra import check_kind, check_kind_of_kernel
 
 
 class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
@@ -88,6 +88,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         """Choose ridge and side by the leave-one-out error; returns all fitted attributes."""
         self._check_parameters()
         basis = self._train_basis(X, weight)
+        check_kind_of_kernel(basis.kernel, self.kind)
         targets = Y[basis.rows]
         weight = weight[basis.rows]
         K: NDArray | LandmarkComparisons

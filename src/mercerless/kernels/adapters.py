@@ -66,6 +66,8 @@ class Metric(Kernel):
     array([[11.]])
     """
 
+    is_similarity = True
+
     def __init__(self, metric: str = "rbf", params: dict[str, Any] | None = None):
         self.metric = metric
         self.params = params

@@ -55,6 +55,8 @@ class Kernel(BaseEstimator):
         Whether ``k(x, y) == k(y, x)``.
     definite : bool or None
         True: every matrix ``k(X, X)`` is positive semi-definite. False: some are not. None: not known.
+    is_similarity : bool
+        Whether larger values always mean more similar items; functions of the user may compute distances.
     takes_objects : bool
         Whether items may be any objects. Then a subclass implements ``__call__(X, Y=None)`` itself and gets the items
         as a one-dimensional array of objects, or as a table if all items are equally long rows of numbers.
@@ -74,6 +76,7 @@ class Kernel(BaseEstimator):
 
     symmetric: bool = True
     definite: bool | None = None
+    is_similarity: bool = False
     takes_objects: bool = False
     parameters: tuple[Parameter, ...] = ()
     #: Whether a small tile of the matrix costs no more than its share: then of a symmetric one only half is computed.

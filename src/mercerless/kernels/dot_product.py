@@ -14,6 +14,7 @@ class _InnerProduct(Kernel):
     derivatives of ``sum(G * profile(p))`` in the parameters after length_scale.
     """
 
+    is_similarity = True
     _by_tiles = True
     _by_products = True
 

@@ -32,6 +32,7 @@ class Tanimoto(Kernel):
     """
 
     definite = True
+    is_similarity = True
     _by_tiles = True
 
     def __init__(self, presence: bool = False):
@@ -94,6 +95,7 @@ class Gower(Kernel):
            [0.5, 0.5, 1. ]])
     """
 
+    is_similarity = True
     takes_objects = True
 
     def __init__(self, ranges: ArrayLike | None = None, names: list | None = None):

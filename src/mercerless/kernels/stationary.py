@@ -14,6 +14,7 @@ class Stationary(Kernel):
     """Kernels of a distance: a subclass gives ``_profile``, in place, and ``_slope``."""
 
     parameters: tuple[Parameter, ...] = (Parameter("length_scale"),)
+    is_similarity = True
     _by_tiles = True
 
     def __init__(self, length_scale: ArrayLike = 1.0):

@@ -11,7 +11,7 @@ from mercerless.core.estimator import KernelTransformer, landmark_rows
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.validation import check_number, check_square, check_symmetric
 from mercerless.lowrank import Landmarks, as_landmarks
-from mercerless.spectra import as_similarities, check_kind
+from mercerless.spectra import as_similarities, check_kind, check_kind_of_kernel
 
 
 class KreinEmbedding(KernelTransformer):
@@ -116,6 +116,7 @@ class KreinEmbedding(KernelTransformer):
     def _learn(self, X: Any) -> None:
         check_number("n_components", self.n_components, whole=True, none=True)
         basis = self._train_basis(X)
+        check_kind_of_kernel(basis.kernel, self.kind)
         landmarks = self._landmarks(basis)
         matrix = check_symmetric(self._landmark_matrix(basis, landmarks), basis.matrix_name)
         kind = check_kind(matrix, self.kind, basis.matrix_name)

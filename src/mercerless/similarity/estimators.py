@@ -109,6 +109,7 @@ from mercerless.spectra import (
     KINDS,
     as_similarities,
     check_kind,
+    check_kind_of_kernel,
     implied_distances,
     square_similarities,
     symmetrize,
@@ -294,6 +295,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             X = align_matrix(X, may_cut=True)
             X, gaps = self._without_gaps(X, task)
         kernel, items = self._train_items(X, task.weight, try_pairs=False)
+        check_kind_of_kernel(kernel, self.kind)
         check_consistent_length(items, task.y)
         landmarks = None
         if self._all_are_cheaper(kernel, items, len(task.used)):
