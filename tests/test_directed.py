@@ -13,6 +13,8 @@ from mercerless import AsymmetricRidgeClassifier, SimilarityClassifier, Similari
 from mercerless.asymmetric.selection import decay_of
 from mercerless.asymmetric.solver import asymmetric_ridge, largest_singular_value, two_sided_path
 from mercerless.core.folds import splits_of
+from mercerless.kernels import PairFunction
+from mercerless.lowrank import Landmarks
 from mercerless.similarity.directions import ROWS, ClassShares, DirectedRows, row_families
 from mercerless.similarity.families import Setting, all_settings, default_families
 from mercerless.similarity.hit_families import ClippedUnits
@@ -427,3 +429,123 @@ def test_reasons_of_a_precomputed_directed_matrix_add_up(diagonal):
     np.testing.assert_array_equal(reasons.label, model.predict(new, reverse=back))
     with pytest.raises(ValueError, match="pass the other one as reverse"):
         model.explain(new, train=train)
+
+
+# ------------------------------------------------------------------------------------------------------- landmarks
+
+
+def two_way(landmarks, **options):
+    options = {"kernel": "precomputed", "kind": "similarity", "direction": "both"} | options
+    return SimilarityClassifier(landmarks=landmarks, random_state=0, **options)
+
+
+@pytest.fixture(scope="module")
+def links():
+    """Links among 300 items of four classes, each pointing to the next, and what is new among them."""
+    A, y = citations(300, classes=4, seed=3)
+    return (*halves(A, 220), y[:220], y[220:])
+
+
+def test_landmarks_see_both_directions(links):
+    inner, out, back, y, y_new = links
+    both = two_way(60).fit(inner, y)
+    mean = two_way(None, direction="mean").fit(inner, y)
+    weight = sum(both.family_scores_[name]["weight"] for name in ("row_features", "row_profiles"))
+    assert weight > 0.2
+    accuracy = np.mean(both.predict(out, reverse=back) == y_new)
+    assert accuracy > np.mean(mean.predict(out, reverse=back) == y_new) + 0.05
+    # the columns of the landmarks alone are enough
+    few = both.predict_proba(out[:, both.landmarks_], reverse=back[:, both.landmarks_])
+    assert_array_equal(few, both.predict_proba(out, reverse=back))
+
+
+def test_a_function_is_asked_for_landmarks_only_and_in_both_directions(links):
+    inner, out, back, y, _ = links
+    n = len(inner)
+    everything = np.block([[inner, back.T], [out, np.zeros((len(out), len(out)))]])
+    calls = []
+
+    def link(a, b):
+        calls.append((a, b))
+        return float(everything[int(a), int(b)])
+
+    kernel = PairFunction(link, symmetric=False, cache=False)
+    items = [str(k) for k in range(len(everything))]
+    by_function = two_way(40, kernel=kernel).fit(items[:n], y)
+    by_matrix = two_way(by_function.landmarks_).fit(inner, y)
+    assert len(calls) == 2 * 40 * n
+    calls.clear()
+    found = by_function.predict_proba(items[n : n + 9])
+    assert len(calls) == 2 * 40 * 9
+    assert_allclose(found, by_matrix.predict_proba(out[:9], reverse=back[:9]), atol=1e-9)
+
+
+def test_landmarks_of_the_transposed_matrix_are_the_same(links):
+    inner, out, back, y, _ = links
+    one = two_way(50).fit(inner, y).predict_proba(out, reverse=back)
+    other = two_way(50).fit(np.ascontiguousarray(inner.T), y).predict_proba(back, reverse=out)
+    assert_allclose(other, one, atol=1e-6)
+
+
+def test_the_best_of_twice_as_many_landmarks_in_both_directions(links):
+    inner, out, back, y, _ = links
+    model = two_way(Landmarks(30, "pursuit")).fit(inner, y)
+    assert len(model.landmarks_) == 30
+    given = two_way(model.landmarks_).fit(inner, y)
+    assert_allclose(
+        model.predict_proba(out, reverse=back), given.predict_proba(out, reverse=back), atol=0.3
+    )
+
+
+def test_items_without_weight_are_no_landmarks_of_both_directions(links):
+    inner, out, back, y, _ = links
+    weight = np.ones(len(y))
+    weight[::5] = 0.0
+    kept = weight > 0.0
+    some = two_way(50).fit(inner, y, sample_weight=weight)
+    assert not np.isin(some.landmarks_, np.flatnonzero(~kept)).any()
+    alone = two_way(50).fit(inner[np.ix_(kept, kept)], y[kept])
+    assert_allclose(
+        some.predict_proba(out, reverse=back),
+        alone.predict_proba(out[:, kept], reverse=back[:, kept]),
+        atol=1e-8,
+    )
+
+
+def test_explanations_of_directed_landmarks_add_up(links):
+    inner, out, back, y, _ = links
+    model = two_way(30).fit(inner, y)
+    explained = model.explain(out[:5], reverse=back[:5])
+    total = explained.base + explained.shares.sum(axis=1) + explained.rest
+    assert_allclose(total, explained.score, atol=1e-9)
+
+
+def test_numbers_by_directed_landmarks(links):
+    inner, out, back, y, y_new = links
+    model = SimilarityRegressor(
+        "precomputed", kind="similarity", direction="both", landmarks=60, random_state=0
+    )
+    model.fit(inner, np.cos(1.3 * y))
+    prediction = model.predict(out, reverse=back)
+    assert np.corrcoef(prediction, np.cos(1.3 * y_new))[0, 1] > 0.6
+
+
+@pytest.mark.parametrize(
+    ("landmarks", "message"),
+    [
+        (Landmarks(30, "kmeans"), "have no direction"),
+        (Landmarks(30, neighbors=10), "leave neighbors out"),
+    ],
+)
+def test_landmarks_that_have_no_direction_raise(links, landmarks, message):
+    inner, _, _, y, _ = links
+    with pytest.raises(ValueError, match=message):
+        two_way(landmarks).fit(inner, y)
+
+
+def test_directed_landmarks_need_a_square_matrix_and_both_directions(links):
+    inner, out, _, y, _ = links
+    with pytest.raises(ValueError, match="square matrix of all training items"):
+        two_way(50).fit(inner[:, :50], y)
+    with pytest.raises(ValueError, match="needs both directions of new items"):
+        two_way(50).fit(inner, y).predict(out)

@@ -1034,3 +1034,52 @@ def test_errors_in_workers_name_the_items_of_all_where_only_some_are_tried(monke
         ValueError, match=r"raised ZeroDivisionError \(.*\) for items (198 and 199|199 and 198)\.$"
     ):
         kernel.checked(X)
+
+
+# ---------------------------------------------------------------------------------------------- pairs of their own
+
+
+@pytest.mark.parametrize("of_lists", [False, True])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_some_pairs_are_those_of_the_matrix_and_no_others(of_lists, symmetric):
+    words = [
+        "".join(chr(97 + (7 * i * j + i) % 5) for j in range(2 + i % 5)) + str(i) for i in range(40)
+    ]
+    calls = []
+
+    def distance(a, b):
+        calls.append((a, b))
+        size = abs(len(a) - len(b)) if symmetric else len(a) - 2.0 * len(b)
+        return float(size + len(set(a) ^ set(b)))
+
+    def of_two_lists(A, B):
+        return np.array([[distance(a, b) for b in B] for a in A])
+
+    kernel_type = MatrixFunction if of_lists else PairFunction
+    function = of_two_lists if of_lists else distance
+    kernel = kernel_type(function, symmetric=symmetric, cache=False)
+    matrix = kernel(words[:10], words)
+    rng = np.random.default_rng(0)
+    positions = np.array([rng.permutation(40)[:6] for _ in range(10)])
+    calls.clear()
+    values = kernel.with_some(words[:10], words, positions)
+    np.testing.assert_array_equal(values, np.take_along_axis(matrix, positions, axis=1))
+    assert len(calls) == 60
+    assert set(calls) == {(words[i], words[j]) for i in range(10) for j in positions[i]}
+
+
+def test_some_pairs_that_cannot_be_compared_are_gaps():
+    kernel = PairFunction(lambda a, b: None if "x" in a + b else 1.0, symmetric=True)
+    values = kernel.with_some(["a", "x"], ["b", "cx", "d"], np.array([[0, 1], [0, 2]]))
+    np.testing.assert_array_equal(np.isnan(values), [[False, True], [True, True]])
+
+
+def test_an_error_in_some_pairs_names_the_items():
+    def fails(a, b):
+        if (a, b) == ("u", "r"):
+            raise RuntimeError("no answer")
+        return 1.0
+
+    kernel = PairFunction(fails, symmetric=False)
+    with pytest.raises(ValueError, match="for items 1 and 2"):
+        kernel.with_some(["t", "u"], ["p", "q", "r"], np.array([[0, 1], [0, 2]]))

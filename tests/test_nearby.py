@@ -41,7 +41,8 @@ def test_landmarks_and_neighbors_are_all_that_is_compared():
     learner(plain, Landmarks(20)).fit(X[TRAIN], Y[TRAIN])
     counted = Counted()
     model = learner(counted).fit(X[TRAIN], Y[TRAIN])
-    assert counted.n_pairs == plain.n_pairs + 260 * 15
+    # at most these: a pair of two items that are near each other serves both
+    assert plain.n_pairs + 250 * 15 <= counted.n_pairs <= plain.n_pairs + 260 * 15
     counted.n_pairs = 0
     model.kernel_.function.n_pairs = 0
     model._nearby_.compare.function.n_pairs = 0

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
@@ -52,6 +53,10 @@ class _OfItems(Kernel):
     cache: bool | str | PathLike = True
     version: str | None = None
     progress: bool = False
+    #: Rows at once of `with_some`.
+    _some_rows = 256
+    #: Whether more pairs than requested may be computed for the sake of larger blocks.
+    _in_rectangles = True
     #: Draws the known pairs that are compared again; no result depends on it unless the function has changed.
     _draws = np.random.default_rng(0)
 
@@ -80,6 +85,44 @@ class _OfItems(Kernel):
         with self._remembering() as memory:
             K = self._matrix(memory, rows, columns, symmetric, requested, numbers)
         return np.where(K == GAP, np.nan, K) if (K == GAP).any() else K
+
+    def with_some(self, X: Any, Y: Any, positions: NDArray) -> NDArray:
+        """Values of every item with some others of its own, and of no other pairs.
+
+        Parameters
+        ----------
+        X, Y : sequence
+            Items, and those among which each has its others.
+        positions : ndarray of shape (n, m)
+            Positions in Y of the others of every item of X.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The values.
+        """
+        items = as_items(X)
+        others = as_items(Y)
+        values = np.empty(positions.shape)
+        kernel = copy(self)
+        kernel._in_rectangles = False
+        with self._remembering() as memory:
+            for block in row_blocks(len(items), 1.0, self._some_rows):
+                columns, places = np.unique(positions[block], return_inverse=True)
+                places = places.reshape(positions[block].shape)
+                rows = np.arange(len(items))[block]
+                requested = np.zeros((len(rows), len(columns)), dtype=bool)
+                np.put_along_axis(requested, places, True, axis=1)
+                K = kernel._matrix(
+                    memory,
+                    items[rows],
+                    others[columns],
+                    bool(self.symmetric),
+                    requested,
+                    (rows, columns),
+                )
+                values[block] = np.take_along_axis(K, places, axis=1)
+        return np.where(values == GAP, np.nan, values)
 
     def diag(self, X: Any) -> NDArray:
         items = as_items(X)
@@ -747,6 +790,9 @@ class MatrixFunction(_OfItems):
             start = perf_counter()
             i = remaining[:size]
             j = np.flatnonzero(todo[i].any(axis=0))
+            if not self._in_rectangles and not todo[np.ix_(i, j)].all():
+                i = remaining[:1]
+                j = np.flatnonzero(todo[i[0]])
             values = self._block(rows[i], columns[j], numbers[0][i], numbers[1][j])
             if len(i) == i[-1] - i[0] + 1 and len(j) == j[-1] - j[0] + 1:  # without holes
                 block: Any = (slice(i[0], i[-1] + 1), slice(j[0], j[-1] + 1))

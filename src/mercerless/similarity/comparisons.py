@@ -73,6 +73,56 @@ def compare_items(
     return _pursue(compared, final, Y, weight) if pursued else compared
 
 
+def compare_both_ways(
+    kernel: Kernel | None,
+    items: Any,
+    wanted: Landmarks | NDArray,
+    kind: str,
+    Y: NDArray,
+    weight: NDArray,
+    random: np.random.RandomState,
+) -> LandmarkRows:
+    """Compare items with landmarks in both directions; without a kernel, items are a square matrix."""
+    n = len(items)
+    rows: NDArray = np.asarray(wanted)
+    is_pursued = False
+    if isinstance(wanted, Landmarks):
+        is_pursued = wanted.method == "pursuit"
+        if wanted.method == "kmeans":
+            raise ValueError(
+                "Landmarks by 'kmeans' have no direction; choose 'uniform' or 'pursuit' with "
+                "direction='both'."
+            )
+        number = min(n, 2 * wanted.number if is_pursued else wanted.number)
+        rows = np.sort(random.permutation(n)[:number])
+    check_memory(
+        48.0 * n * len(rows), f"{n} items compared with {len(rows)} landmarks", remedy="use fewer"
+    )
+    if kernel is None:
+        out = items[:, rows]
+        back = items[rows].T
+    else:
+        others = take_rows(items, rows)
+        out = _compare_all(kernel, kernel, items, others, rows)
+        back = kernel(others, items).T
+    W = out[rows]
+    kind = check_kind(W, kind, "the comparisons of landmarks")
+    diagonal = np.zeros(len(W))
+    each = None
+    constant: float | None = 0.0
+    if kind != "distance":
+        diagonal = as_similarities(np.diagonal(W), kind)
+        constant = same_value(diagonal)
+        if constant is None:
+            own = np.diagonal(items) if kernel is None else _diagonal_of(kernel, items)
+            each = as_similarities(np.array(own), kind)
+    reader = RowReader(kind, diagonal, constant, is_directed=True)
+    compared = LandmarkRows(np.hstack([out, back]).astype(np.float64), each, reader, rows)
+    if not is_pursued:
+        return compared
+    return _pursue(compared, min(wanted.number, n), Y, weight)  # type: ignore[union-attr]
+
+
 def _without_noise(kernel: Kernel, items: Any, rows: NDArray, W: NDArray) -> NDArray:
     """The landmarks' own comparisons; for a noisy function, the mean of both directions, with a warning."""
     asked = isinstance(kernel, (PairFunction, MatrixFunction)) and kernel.symmetric is None

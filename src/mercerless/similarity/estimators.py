@@ -67,6 +67,7 @@ from mercerless.similarity.comparisons import (
     add_neighbors,
     among,
     check_positions,
+    compare_both_ways,
     compare_items,
     landmarks_of,
     read_comparisons,
@@ -82,6 +83,7 @@ from mercerless.similarity.directions import (
 from mercerless.similarity.explaining import StackReasonsMixin
 from mercerless.similarity.families import Comparisons, StackFamily
 from mercerless.similarity.labels import are_labels, check_label_matrix, encode_labels, fit_labels
+from mercerless.similarity.landmark_families import TwoWayComparisons
 from mercerless.similarity.landmarks import (
     LandmarkItems,
     LandmarkRows,
@@ -233,10 +235,6 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
 
     def _check_parameters(self) -> None:
         check_option("direction", self.direction, ("symmetric", "mean", "both"))
-        if self.direction == "both" and self._has_landmarks:
-            raise ValueError(
-                "direction='both' compares all items; set landmarks=None, or direction='mean'."
-            )
         for kind in self.kind.values() if isinstance(self.kind, dict) else [self.kind]:
             check_option("kind", kind, ("auto", *KINDS))
         if isinstance(self.cv, Integral):
@@ -303,7 +301,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         else:
             if not self._has_landmarks:
                 kernel = recognized(kernel, self.kernel, items)
-            if self.direction != "both":
+            if self.direction != "both" or self._has_landmarks:
                 landmarks = self._requested_landmarks(kernel, items, len(task.used))
         if landmarks is not None and task.has_labels:
             raise ValueError(
@@ -395,10 +393,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         if isinstance(kernel, (PairFunction, MatrixFunction)):
             kernel = kernel.checked(items[task.used])
         basis = make_basis(kernel, items, task.weight)
-        remedy = "set landmarks or use fewer rows"
-        if self.direction == "both":
-            remedy = "use fewer rows or AsymmetricRidge"
         n = len(basis)
+        remedy = "set landmarks or use fewer rows"
         check_memory(self._full_need(n), f"The stack on {n} items", remedy=remedy)
         return basis
 
@@ -482,7 +478,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     @property
     def _n_directions(self) -> int:
         """How often a function is called for two items."""
-        return 2 if self.direction == "mean" else 1
+        return 1 if self.direction == "symmetric" else 2
 
     def _slow_pairs(self, kernel: Kernel, items: Any, n: int) -> float | None:
         """Seconds for a pair of items, if a function is so slow that all comparisons are too much; else None."""
@@ -557,7 +553,9 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         items = items if len(used) == len(items) else items[used]
         if isinstance(wanted, np.ndarray):
             wanted = _used_positions(wanted, used)
-        if basis_type_of(kernel).given_as_matrix:
+        if self.direction == "both":
+            rows = self._compared_both_ways(kernel, items, wanted, training, len(task.y), random)
+        elif basis_type_of(kernel).given_as_matrix:
             rows = self._given_comparisons(items, wanted, training.Y, training.weight, random)
         else:
             kernel, rows = self._compared(
@@ -570,6 +568,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             remedy="use fewer folds (cv) or fewer landmarks",
         )
         attributes = _compared_with(rows, kernel, items, used)
+        if self.direction == "both":
+            attributes |= {"decay_": None, "asymmetry_": None}
         n_neighbors = getattr(wanted, "neighbors", None)
         if n_neighbors is not None:
             nearby, rows = self._with_neighbors(kernel, items, rows, n_neighbors)
@@ -581,13 +581,42 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         self, kernel: Kernel, items: Any, rows: LandmarkRows, number: int
     ) -> tuple[NearbyItems, LandmarkRows]:
         """Comparisons with the nearest items that are found through the landmarks."""
-        if basis_type_of(kernel).given_as_matrix or self._is_one_of_several:
+        is_given = basis_type_of(kernel).given_as_matrix
+        if is_given or self._is_one_of_several or self.direction == "both":
             raise ValueError(
                 "Landmarks(neighbors=...) is for one kernel or function, which can compare further "
-                "items; leave neighbors out."
+                "items, and direction='symmetric' or 'mean'; leave neighbors out."
             )
         compare = partial(_averaged, kernel) if self.direction == "mean" else kernel
         return add_neighbors(rows, items, compare, number)
+
+    def _compared_both_ways(
+        self,
+        kernel: Kernel,
+        items: Any,
+        wanted: Any,
+        training: Training,
+        n_given: int,
+        random: np.random.RandomState,
+    ) -> LandmarkRows:
+        """Comparisons with landmarks in both directions, of a kernel or read from a square matrix."""
+        if is_dask(items):
+            raise ValueError(
+                "direction='both' with landmarks needs the items in memory; use direction='mean'."
+            )
+        compare: Kernel | None = kernel
+        if basis_type_of(kernel).given_as_matrix:
+            compare = None
+            if items.shape[1] != n_given:
+                raise ValueError(
+                    "direction='both' with landmarks reads the landmarks' rows and columns of the "
+                    f"square matrix of all training items, but X has {items.shape[1]} columns for "
+                    f"{n_given} items; give the square matrix, or a kernel or function."
+                )
+            items = items[:, training.used]
+        return compare_both_ways(
+            compare, items, wanted, self.kind, training.Y, training.weight, random
+        )
 
     def _compared(
         self,
@@ -796,6 +825,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         rows = self._new_rows(items, back)
         assert rows.back is not None
         means = as_similarities((rows.out + rows.back) / 2.0, self.kind_)
+        if self.landmarks_ is not None:
+            return TwoWayComparisons(means, diagonal, columns, rows.values())
         return with_rows(Comparisons(means, diagonal, columns), rows)
 
     def _new_similarities(self, items: Any, reverse: NDArray | None) -> NDArray:
@@ -826,7 +857,15 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
                     "reverse is for kernel='precomputed' with direction='mean' or 'both'; "
                     "otherwise it is not needed."
                 )
+            if self.landmarks_ is not None:
+                reverse = self._test_rows(reverse)
             return self._reverse_rows(reverse, shape)
+        if self.direction == "both" and self.landmarks_ is not None and self._basis.given_as_matrix:
+            raise ValueError(
+                "A model with direction='both' and landmarks needs both directions of new items; "
+                "pass the similarities of the landmarks to them as reverse (one row per new item), "
+                "or fit with direction='mean'."
+            )
         if self.one_way_ is not None:
             warn(
                 "The training matrix is directed but only one direction of the new rows is given: "
@@ -984,7 +1023,11 @@ def _compared_with(rows: LandmarkRows, kernel: Kernel, items: Any, used: NDArray
     n_landmarks = len(rows.landmarks)
     basis_type = basis_type_of(kernel)
     landmark_items = None
-    if basis_type.given_as_matrix:
+    if rows.read.is_directed:
+        landmarks = used[rows.landmarks]
+        if not basis_type.given_as_matrix:
+            landmark_items = take_rows(items, rows.landmarks)
+    elif basis_type.given_as_matrix:
         landmarks = rows.read.columns
         if landmarks is None:
             landmarks = np.arange(n_landmarks)
@@ -1051,9 +1094,10 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
         to itself, or told by an array. A number below that of the columns keeps some of these.
     direction : {"symmetric", "mean", "both"}, default="symmetric"
         What to do with a matrix that differs from its transpose: ``"symmetric"`` raises, ``"mean"`` averages the two
-        directions, ``"both"`` also learns from each of them (see Notes), from all items of one similarity. For
+        directions, ``"both"`` also learns from each of them (see Notes), of one similarity. For
         precomputed rows of new items pass the other direction as ``reverse`` to `predict`; without it they are judged,
-        with a warning, by a second stack that knows one direction only.
+        with a warning, by a second stack that knows one direction only. With ``"both"`` and landmarks, precomputed X
+        is the square matrix, of which the landmarks' rows and columns are read, and ``reverse`` is required.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights. Probabilities are then those of classes in these
         proportions; prediction sets cover as stated.
@@ -1122,7 +1166,8 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
     used_ : ndarray or slice
         Which training items have a weight above 0.
     asymmetry_ : float
-        Only for ``direction="both"``: the largest difference between the two directions, relative to the largest entry.
+        Only for ``direction="both"``: the largest difference between the two directions, relative to the largest entry;
+        None with landmarks.
     decay_ : tuple of float or None
         Only for ``direction="both"``: offset and unit of ``exp(-(d - offset) / unit)``, the affinity of a distance or
         dissimilarity d.

@@ -23,6 +23,7 @@ from mercerless.similarity.solver import (
     feature_path,
     kernel_path,
     logistic_similarities,
+    main_axes,
     nearest_of_classes,
     neighbor_means,
     spectral_path,
@@ -44,6 +45,9 @@ class Grids:
     widths: tuple[float, ...] = (3.0,)
     #: The same for Gaussians of profiles.
     profile_widths: tuple[float, ...] = (0.1, 1.0)
+    #: Profiles of more items have so many main axes in the final fit: a prediction costs ``n * rank``, not ``n^2``.
+    exact_profiles: int = 400
+    profile_rank: int = 100
     #: Numbers of nearest items that vote.
     neighbors: tuple[int, ...] = (1, 3, 5, 9, 15, 25)
     #: Numbers of nearest items of a class whose distances are averaged.
@@ -155,6 +159,10 @@ class Comparisons:
             self.__dict__["_profiles"] = kept
         return kept[1]
 
+    def symmetric(self) -> "Comparisons":
+        """The similarities alone, without what subclasses know."""
+        return Comparisons(self.similarities, self.row_diagonal, self.column_diagonal)
+
     def take(self, rows: Any) -> Self:
         """Comparisons of some rows with all columns."""
         diagonal = None
@@ -219,6 +227,10 @@ class StackFamily:
         family = copy(self)
         family.settings = tuple(setting for setting in self.settings if setting in settings)
         return family
+
+    def for_predictions(self) -> Self:
+        """The same family, which will be fitted so that predictions cost little."""
+        return self
 
     def fit(self, train: Any, targets: NDArray, weight: NDArray) -> Self:
         """The family fitted on the comparisons of training items with each other."""
@@ -435,11 +447,9 @@ def squares_of(A: NDArray) -> NDArray:
     return np.einsum("ij,ij->i", A, A)
 
 
-def squares_between(A: NDArray, B: NDArray, inner: NDArray | None = None) -> NDArray:
-    """Squared distances between rows, from their inner products if these are known."""
-    if inner is None:
-        inner = A @ B.T
-    return squared_distances(inner, squares_of(A), squares_of(B))
+def squares_between(A: NDArray, B: NDArray) -> NDArray:
+    """Squared distances between rows."""
+    return squared_distances(A @ B.T, squares_of(A), squares_of(B))
 
 
 class Profiles(LinearFamily):
@@ -450,25 +460,48 @@ class Profiles(LinearFamily):
     """
 
     needs_diagonal = True
-    standardize: Standardizer
-    rows: NDArray  # (n, n), profiles of the training items
+    rows: NDArray  # (n, n or rank), profiles of the training items
     lengths: NDArray  # (n,), squared
-    unit: float  # their median squared distance
+    # distances become profiles by ``(d - shift) * turn`` or, in main axes, by ``d @ turn - shift``
+    turn: NDArray
+    shift: NDArray
+    unit: float  # the median squared distance of the profiles
+
+    has_main_axes = False
 
     settings = settings_of("profiles", GRIDS.profile_penalties, GRIDS.profile_widths)
 
+    def for_predictions(self) -> Self:
+        """With the profiles of many items projected on their main axes."""
+        family = copy(self)
+        family.has_main_axes = True
+        return family
+
     def learn_base(self, train: Comparisons) -> NDArray:
         profiles = train.profiles(self.weight)
-        self.standardize = Standardizer(profiles.mean, profiles.factor)
-        self.rows = profiles.rows
-        self.lengths = squares_of(profiles.rows)
-        base = squared_distances(profiles.inner, self.lengths, self.lengths)
+        if len(profiles.rows) <= GRIDS.exact_profiles or not self.has_main_axes:
+            self.turn = profiles.factor
+            self.shift = profiles.mean
+            self.rows = profiles.rows
+            inner = profiles.inner
+        else:
+            rank = GRIDS.profile_rank
+            axes = main_axes(profiles.rows, profiles.inner, rank, profiles.weight)
+            self.turn = profiles.factor[:, None] * axes
+            self.shift = profiles.mean @ self.turn
+            self.rows = profiles.rows @ axes
+            inner = self.rows @ self.rows.T
+        self.lengths = squares_of(self.rows)
+        base = squared_distances(inner, self.lengths, self.lengths)
         self.unit = median_square(base)
         return base
 
     def base(self, comparisons: Comparisons) -> NDArray:
-        rows = self.standardize(comparisons.distances)
-        return squared_distances(rows @ self.rows.T, squares_of(rows), self.lengths)
+        if self.turn.ndim == 1:
+            profiles = (comparisons.distances - self.shift) * self.turn
+        else:
+            profiles = comparisons.distances @ self.turn - self.shift
+        return squared_distances(profiles @ self.rows.T, squares_of(profiles), self.lengths)
 
     def features(self, base: NDArray, width: float) -> NDArray:
         return gaussians(base, width / self.unit)
@@ -510,12 +543,13 @@ class ClassDistances(StackFamily):
         self.unit = train.unit
 
     def distances(self, new: Comparisons) -> NDArray:
-        """Distances to the items that have a class, in units of the usual one."""
-        return new.distances / np.sqrt(self.unit)
+        """Distances to the items that have a class."""
+        return new.distances
 
     def scores(self, new: Comparisons) -> NDArray:
         counts = sorted({int(setting.parameter) for setting in self.settings})
         means = class_distances(self.distances(new), self.targets, counts)
+        means /= np.sqrt(self.unit)  # in units of the usual distance
         scores = []
         for setting in self.settings:
             away = means[counts.index(int(setting.parameter))]
@@ -525,7 +559,7 @@ class ClassDistances(StackFamily):
         return np.stack(scores)
 
     def split(self, known: Any, new: Any) -> list[Any]:
-        distances = self.distances(new)
+        distances = self.distances(new) / np.sqrt(self.unit)
         is_mine = (self.targets > 0.0).astype(float)
         effects = 1.0 / is_mine.shape[1] - is_mine
         base = np.zeros((len(new), effects.shape[1]))

@@ -6,7 +6,7 @@ sums of their products over the rows of all folds but one (`Sums`); votes leave 
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -89,16 +89,45 @@ class LandmarkSpectrum(NamedTuple):
         return self.centered(similarities) @ self.vectors
 
 
+@dataclass(frozen=True, eq=False)
+class TwoWayComparisons(Comparisons):
+    """Similarities to landmarks by the mean of both directions, and both directions as they are."""
+
+    both_ways: NDArray  # (n, 2 m), out to the landmarks and back from them
+
+    def take(self, rows: Any) -> Self:
+        """Comparisons of some rows with all columns."""
+        return replace(super().take(rows), both_ways=self.both_ways[rows])
+
+
 class Points(NamedTuple):
     """Comparisons of the points, at which Gaussians are placed, with the landmarks."""
 
     similarities: NDArray
     row_diagonal: NDArray | None
     column_diagonal: NDArray
+    both_ways: NDArray | None = None  # of directed comparisons
+
+    @classmethod
+    def of(cls, comparisons: Comparisons) -> Self:
+        """What is kept of comparisons."""
+        both_ways = None
+        if isinstance(comparisons, TwoWayComparisons):
+            both_ways = comparisons.both_ways
+        return cls(
+            comparisons.similarities,
+            comparisons.row_diagonal,
+            comparisons.column_diagonal,
+            both_ways,
+        )
 
     def comparisons(self) -> Comparisons:
         """The same, with distances on demand, which are not kept."""
-        return Comparisons(*self)
+        if self.both_ways is None:
+            return Comparisons(*self[:3])
+        return TwoWayComparisons(
+            self.similarities, self.row_diagonal, self.column_diagonal, self.both_ways
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +148,7 @@ class Sample:
     @cached_property
     def at_points(self) -> Points:
         """The comparisons of the points."""
-        chosen = self.comparisons.take(self.points)
-        return Points(chosen.similarities, chosen.row_diagonal, chosen.column_diagonal)
+        return Points.of(self.comparisons.take(self.points))
 
     @cached_property
     def unit(self) -> float:
@@ -136,6 +164,12 @@ class Sample:
     def similarities(self) -> Standardizer:
         """Standardizes similarities."""
         return Standardizer.fit(self.comparisons.similarities, self.weight, self.weight.sum())
+
+    @cached_property
+    def both_ways(self) -> Standardizer:
+        """Standardizes directed comparisons."""
+        assert isinstance(self.comparisons, TwoWayComparisons)
+        return Standardizer.fit(self.comparisons.both_ways, self.weight, self.weight.sum())
 
     @cached_property
     def spectrum(self) -> LandmarkSpectrum | None:
@@ -555,6 +589,49 @@ class DistanceProfiles(PointFamily):
         return parts
 
 
+class DirectedFeatures(SummedFamily):
+    """Ridge regression on the standardized comparisons out to the landmarks and back from them."""
+
+    name = "row_features"
+    standardize: Standardizer
+
+    def __init__(self) -> None:
+        super().__init__(settings_of("row_features", LIMITS.feature_penalties))
+
+    def _learn_units(self, sample: Sample) -> None:
+        self.standardize = sample.both_ways
+
+    def base(self, comparisons: TwoWayComparisons) -> NDArray:
+        return self.standardize(comparisons.both_ways)
+
+    def n_features(self, width: float, n_landmarks: int) -> int:
+        return 2 * n_landmarks
+
+    def split(self, known: Any, new: Any) -> list[Any]:
+        """Nothing is split among the items, since each landmark has a part for every direction: all is base."""
+        nothing = np.zeros((len(new), len(known.items)))
+        effects = np.zeros((len(known.items), self.models[0].coef.shape[2]))
+        return [SplitScore(nothing, effects, scores) for scores in self.scores(new)]
+
+
+class DirectedProfiles(PointFamily):
+    """Gaussians of standardized rows of both directions."""
+
+    name = "row_profiles"
+    standardize: Standardizer
+
+    def __init__(self) -> None:
+        penalties = GRIDS.profile_penalties
+        super().__init__(settings_of("row_profiles", penalties, LIMITS.profile_widths))
+
+    def _learn_units(self, sample: Sample) -> None:
+        self.standardize = sample.both_ways
+        self.place(sample)
+
+    def coordinates(self, comparisons: TwoWayComparisons) -> NDArray:  # type: ignore[override]
+        return self.standardize(comparisons.both_ways)
+
+
 class LandmarkNeighbors(Neighbors):
     """Votes of the nearest landmarks that are training items."""
 
@@ -625,4 +702,6 @@ def landmark_families(classify: bool, sample: Sample) -> tuple[Any, ...]:
         families += [LandmarkFeatures(), LandmarkGaussians(), DistanceProfiles()]
         if classify and is_labeled:
             families.append(LandmarkClassDistances())
+    if isinstance(sample.comparisons, TwoWayComparisons):
+        families += [DirectedFeatures(), DirectedProfiles()]
     return tuple(families)

@@ -33,6 +33,7 @@ from mercerless.similarity.landmark_families import (
     Sample,
     SummedFamily,
     Sums,
+    TwoWayComparisons,
     Voters,
     landmark_families,
 )
@@ -42,6 +43,7 @@ from mercerless.similarity.stack import (
     RunTasks,
     average_classes,
     average_numbers,
+    race,
     run_in_order,
 )
 from mercerless.spectra import as_similarities
@@ -56,17 +58,30 @@ class RowReader:
     constant: float | None  # the items' own similarity if it is the same for all
     columns: NDArray | None = None  # of the rows as given: those that are landmarks; None for all
     compare: Callable[[Any], NDArray] | None = None  # compares items; None if comparisons are given
+    is_directed: bool = False  # whether rows as given go out to all landmarks, and then back
 
     def __call__(self, X: Any, diagonal: NDArray | None) -> Comparisons:
         """Comparisons of rows, with the items' own similarities if they are known."""
         C = X
         if self.compare is not None:
             C = self.compare(X)
-        if self.columns is not None:
-            C = C[:, self.columns]
         if diagonal is None and self.constant is not None:
             diagonal = np.full(len(C), self.constant)
-        return Comparisons(as_new_similarities(C, self.kind), diagonal, self.column_diagonal)
+        if self.is_directed:
+            out, back = np.hsplit(C, 2)
+            return self._directed(self._chosen(out), self._chosen(back), diagonal)
+        similarities = as_new_similarities(self._chosen(C), self.kind)
+        return Comparisons(similarities, diagonal, self.column_diagonal)
+
+    def _chosen(self, C: NDArray) -> NDArray:
+        """The columns that are landmarks."""
+        if self.columns is None:
+            return C
+        return C[:, self.columns]
+
+    def _directed(self, out: NDArray, back: NDArray, diagonal: NDArray | None) -> TwoWayComparisons:
+        mean = as_new_similarities((out + back) / 2.0, self.kind)
+        return TwoWayComparisons(mean, diagonal, self.column_diagonal, np.hstack([out, back]))
 
     def keep(self, columns: NDArray) -> "RowReader":
         """The reader of some of the landmarks only."""
@@ -166,6 +181,7 @@ class LearnedLandmarks:
     sums: Sums
     random: np.random.RandomState
     optional: tuple[StackFamily, ...] = ()
+    first_scores: NDArray | None = None  # of the first fold, if it was raced
 
     @property
     def judged(self) -> NDArray:
@@ -176,6 +192,22 @@ class LearnedLandmarks:
     def points(self) -> NDArray:
         """Positions among the items at which Gaussians are placed."""
         return self.sample.positions
+
+    def raced(self, run: RunTasks, classify: bool) -> "LearnedLandmarks":
+        """The same without settings that are no good in the first fold."""
+        fold_of = self.fold_of[self.judged]
+        folds = np.unique(fold_of)
+        if len(self.judged) <= RULES.landmark_race_items or len(folds) < 2:
+            return self
+        (scores,) = run("fold", self.score_fold, folds[:1].tolist())
+        rows = self.judged[fold_of == folds[0]]
+        settings = all_settings(self.families)
+        names = {setting.family for setting in settings}
+        weight = self.weight[rows]
+        is_kept = race(settings, scores, self.targets[rows], weight, classify, names)
+        kept = [setting for setting, stays in zip(settings, is_kept) if stays]
+        families = keep_settings(self.families, kept)
+        return replace(self, families=families, first_scores=scores[is_kept])
 
     def out_of_fold(self, run: RunTasks = run_in_order) -> NDArray:
         """Scores of all settings for the sample, each by learners without its fold."""
@@ -244,6 +276,9 @@ def scores_by_fold(learned: LearnedLandmarks, run: RunTasks) -> NDArray:
     folds: list[int] = []
     if len(learned.targets) > 1:  # none for one item alone
         folds = np.unique(fold_of).tolist()
+    if learned.first_scores is not None:
+        scores[:, fold_of == folds[0]] = learned.first_scores
+        folds = folds[1:]
     for fold, of_fold in zip(folds, run("fold", learned.score_fold, folds)):
         scores[:, fold_of == fold] = of_fold
     return scores
@@ -348,7 +383,7 @@ def landmark_curve(
     points = np.sort(random.permutation(len(rows))[: LIMITS.curve_points])
     order = random.permutation(comparisons.similarities.shape[1])
     every = np.arange(len(rows))
-    subset = comparisons.take(rows)
+    subset = comparisons.take(rows).symmetric()
     Y = Y[rows]
     weight = weight[rows]
     fold_of = np.unique(fold_of[rows], return_inverse=True)[1]

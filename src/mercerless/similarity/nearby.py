@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from mercerless.core.blocks import take_rows
 from mercerless.core.memory import row_blocks
+from mercerless.kernels import MatrixFunction, PairFunction
 from mercerless.similarity.families import (
     Comparisons,
     Setting,
@@ -25,7 +26,6 @@ from mercerless.similarity.families import (
 )
 from mercerless.similarity.hit_families import HitFamily, ShareModels, Votes
 from mercerless.similarity.hits import THRESHOLDS, HitTraining, ItemHits, TrainingHits
-from mercerless.similarity.solver import squared_distances
 from mercerless.spectra import as_similarities
 
 
@@ -102,9 +102,7 @@ class NearbyItems:
             known = own[rows] >= 0
             away[np.flatnonzero(known), own[rows][known]] = np.inf
             positions[rows] = np.argpartition(away, self.number - 1, axis=1)[:, : self.number]
-        exact = np.empty(positions.shape)
-        for row, others in enumerate(positions):
-            exact[row] = self._squares(items, row, others, comparisons.row_diagonal)
+        exact = self._squares(items, positions, comparisons.row_diagonal)
         to_landmarks = np.where(self.landmarks == own[:, None], np.inf, comparisons.squares)
         landmarks = np.broadcast_to(self.landmarks, to_landmarks.shape)
         candidates = np.hstack([positions, landmarks])
@@ -112,15 +110,22 @@ class NearbyItems:
         kept = np.argpartition(squares, self.number - 1, axis=1)[:, : self.number]
         return np.take_along_axis(candidates, kept, 1), np.take_along_axis(squares, kept, 1)
 
-    def _squares(
-        self, items: Any, row: int, others: NDArray, row_diagonal: NDArray | None
-    ) -> NDArray:
-        """Squared distances of one item to some training items."""
+    def _squares(self, items: Any, positions: NDArray, row_diagonal: NDArray | None) -> NDArray:
+        """Squared distances of every item to the training items at its positions."""
         assert row_diagonal is not None
-        matrix = self.compare(take_rows(items, np.array([row])), take_rows(self.items, others))
-        similarities = as_similarities(np.asarray(matrix, dtype=float), self.kind)
-        own = row_diagonal[row : row + 1]
-        return squared_distances(similarities, own, self.diagonal[others])[0]
+        if isinstance(self.compare, (PairFunction, MatrixFunction)):
+            values = self.compare.with_some(items, self.items, positions)
+        else:
+            values = np.empty(positions.shape)
+            for row, others in enumerate(positions):
+                item = take_rows(items, np.array([row]))
+                values[row] = self.compare(item, take_rows(self.items, others))[0]
+        similarities = as_similarities(values, self.kind)
+        own = self.diagonal[positions] + row_diagonal[:, None]
+        largest = np.abs(own).max(initial=0.0) / 2.0
+        squares = own - 2.0 * similarities
+        squares[squares <= 8.0 * np.finfo(float).eps * largest] = 0.0
+        return squares
 
     def _hits(self, positions: NDArray, squares: NDArray) -> csr_array:
         """Hits with similarities ``exp(-squares / unit)``, at least the smallest positive number."""

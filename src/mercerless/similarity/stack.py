@@ -47,6 +47,10 @@ class StackRules:
     pull: float = 0.1
     #: The same for comparisons with landmarks.
     landmark_pull: float = 0.02
+    #: Of more items, settings with a factorization each are judged in one fold first, and the worst are left out.
+    race_items: int = 500
+    #: The same for comparisons with landmarks, where every setting costs the calibration of many rows.
+    landmark_race_items: int = 2000
     #: How many interquartile ranges beyond the quartiles a target is extreme.
     fence: float = 3.0
     #: Standard errors by which extreme targets must be better than cut ones to be kept.
@@ -58,6 +62,10 @@ class StackRules:
 
 
 RULES = StackRules()
+
+
+# Families with a factorization for every setting.
+COSTLY_FAMILIES = {"features", "gaussian", "profiles", "row_profiles", "row_cosines"}
 
 
 class NegativeSpectrum(NamedTuple):
@@ -145,6 +153,9 @@ class Learned(Protocol):
     def points(self) -> NDArray:
         """Positions of the items at which Gaussians are placed, with landmarks."""
 
+    def raced(self, run: RunTasks, classify: bool) -> "Learned":
+        """The same without settings that are no good in the first fold."""
+
     def out_of_fold(self, run: RunTasks) -> NDArray:
         """Scores (n_settings, n_judged, n_outputs) of every setting, by learners that have not seen the item."""
 
@@ -192,6 +203,7 @@ class LearnedItems:
     source: AllItems
     targets: NDArray
     weight: NDArray
+    first_scores: NDArray | None = None  # of the first fold, if it was raced
 
     @property
     def judged(self) -> NDArray:
@@ -203,15 +215,43 @@ class LearnedItems:
         """None: there are no landmarks."""
         return np.array([], dtype=int)
 
+    def raced(self, run: RunTasks, classify: bool) -> "LearnedItems":
+        """The same without settings that are no good in the first fold; most cost a factorization in every fold."""
+        splits = splits_of(self.source.fold_of)
+        if len(self.targets) <= RULES.race_items or len(splits) < 2:
+            return self
+        families = (*self.families, *self.optional)
+        (scores,) = run("fold", self._scorer(families), splits[:1])
+        test = splits[0][1]
+        settings = all_settings(families)
+        weight = self.weight[test]
+        is_kept = race(settings, scores, self.targets[test], weight, classify, COSTLY_FAMILIES)
+        kept = [setting for setting, stays in zip(settings, is_kept) if stays]
+        return replace(
+            self,
+            families=keep_settings(self.families, kept),
+            optional=keep_settings(self.optional, kept),
+            first_scores=scores[is_kept],
+        )
+
     def out_of_fold(self, run: RunTasks) -> NDArray:
         """Scores of every setting, by learners fitted on the other folds; 0 for one item alone."""
         families = (*self.families, *self.optional)
         scores = np.zeros((len(all_settings(families)), *self.targets.shape))
         splits = splits_of(self.source.fold_of) if len(self.targets) > 1 else []
+        if self.first_scores is not None:
+            scores[:, splits[0][1]] = self.first_scores
+            splits = splits[1:]
+        for (_, test), of_fold in zip(splits, run("fold", self._scorer(families), splits)):
+            scores[:, test] = of_fold
+        return scores
+
+    def _scorer(self, families: Sequence[StackFamily]) -> Callable[[Split], NDArray]:
+        """Scores the held-out items of a split."""
         held_out = self.source.held_out
         if held_out is None:
             held_out = self.source.comparisons
-        score = partial(
+        return partial(
             out_of_fold_scores,
             self.source.comparisons,
             held_out,
@@ -219,19 +259,42 @@ class LearnedItems:
             families,
             self.weight,
         )
-        for (_, test), of_fold in zip(splits, run("fold", score, splits)):
-            scores[:, test] = of_fold
-        return scores
 
     def fit(self, settings: Sequence[Setting], outputs: slice) -> Members:
         """Settings fitted on all items."""
-        families = keep_settings((*self.families, *self.optional), settings)
+        kept = keep_settings((*self.families, *self.optional), settings)
+        families = tuple(family.for_predictions() for family in kept)
         targets = np.ascontiguousarray(self.targets[:, outputs])
         return fit_members(self.source.comparisons, targets, families, self.weight)
 
     def curve(self, Y: NDArray, weight: NDArray, classify: bool) -> dict[int, float]:
         """Nothing: all comparisons are used."""
         return {}
+
+
+def race(
+    settings: Sequence[Setting],
+    scores: NDArray,
+    Y: NDArray,
+    weight: NDArray,
+    classify: bool,
+    families: set[str],
+) -> NDArray:
+    """Which settings stay after one fold: as many of these families as are averaged, one more of a large family.
+
+    All of clip and flip stay, since they are compared penalty by penalty (`NegativeSpectrum`).
+    """
+    if classify:
+        losses = calibrate(scores, (Y > 0.0).astype(float), weight).loss
+    else:
+        losses = ((scores - Y) ** 2).mean(axis=2) @ weight / weight.sum()
+    is_kept = np.ones(len(settings), dtype=bool)
+    for name in families - {"clip", "flip"}:
+        index = np.flatnonzero([setting.family == name for setting in settings])
+        number = RULES.n_best + int(len(index) > 2 * RULES.n_best)
+        worst = np.argsort(losses[index], kind="stable")[number:]
+        is_kept[index[worst]] = False
+    return is_kept
 
 
 def out_of_fold_scores(
@@ -263,7 +326,7 @@ def fit_stack(
     """
     fenced = None if classify else fence(Y, weight)
     targets = Y if fenced is None else np.hstack([Y, fenced])  # which share all decompositions
-    learned = source.learn(targets, weight, classify)
+    learned = source.learn(targets, weight, classify).raced(run, classify)
     scores = learned.out_of_fold(run)
 
     judged = learned.judged

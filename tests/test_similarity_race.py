@@ -1,0 +1,243 @@
+"""What saves time for many items: the race of settings in one fold, main axes of profiles, nearest items."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits
+from stacks import scores_of_settings
+
+from mercerless import SimilarityClassifier, SimilarityRegressor
+from mercerless.core.folds import splits_of
+from mercerless.similarity import landmarks as landmarks_module
+from mercerless.similarity import stack as stacks_module
+from mercerless.similarity.families import (
+    GRIDS,
+    Comparisons,
+    Profiles,
+    Setting,
+    all_settings,
+    fit_members,
+)
+from mercerless.similarity.solver import _nearest, main_axes, neighbor_means, pivots_of
+from mercerless.similarity.stack import RULES, AllItems, race, run_in_order
+
+X, Y = load_digits(return_X_y=True)
+KEPT = np.flatnonzero(Y < 4)[:300]
+X = X[KEPT]
+Y = Y[KEPT]
+D = cdist(X, X, "cityblock")
+TARGETS = np.where(Y[:, None] == np.arange(4), 1.0, -1.0)
+
+
+def comparisons(rows, columns):
+    return Comparisons.of_squares(D[np.ix_(rows, columns)] ** 2)
+
+
+@pytest.fixture
+def early_race(monkeypatch):
+    """Settings are raced from 100 items on."""
+    rules = replace(RULES, race_items=100, landmark_race_items=100)
+    monkeypatch.setattr(stacks_module, "RULES", rules)
+    monkeypatch.setattr(landmarks_module, "RULES", rules)
+
+
+def learned(n=140, n_folds=4):
+    items = np.arange(n)
+    source = AllItems(comparisons(items, items), items % n_folds)
+    return source.learn(TARGETS[:n], np.ones(n), classify=True)
+
+
+def test_a_race_keeps_the_settings_of_least_loss_of_every_family():
+    rng = np.random.default_rng(0)
+    settings = [Setting("clip", 10.0**k) for k in range(5)]
+    settings += [Setting("flip", 10.0**k) for k in range(5)]
+    settings += [Setting("profiles", 10.0**k) for k in range(8)]
+    settings += [Setting("gaussian", 10.0**k) for k in range(4)]
+    truth = rng.normal(size=(60, 1))
+    errors = rng.permutation(len(settings)) + 1.0
+    scores = truth + errors[:, None, None] * rng.choice([-1.0, 1.0], size=(len(settings), 60, 1))
+    names = {"clip", "flip", "profiles", "gaussian"}
+    kept = race(settings, scores, truth, np.ones(60), False, names)
+    assert kept[:10].all()  # clip and flip are compared penalty by penalty
+    assert_array_equal(np.flatnonzero(kept[10:18]), np.sort(np.argsort(errors[10:18])[:4]))
+    assert_array_equal(np.flatnonzero(kept[18:]), np.sort(np.argsort(errors[18:])[:3]))
+
+
+def test_scores_of_raced_settings_are_those_without_a_race(early_race):
+    everything = learned()
+    raced = everything.raced(run_in_order, classify=True)
+    settings = all_settings(everything.families)
+    left = all_settings(raced.families)
+    assert len(left) < len(settings)
+    scores = everything.out_of_fold(run_in_order)
+    positions = [settings.index(setting) for setting in left]
+    assert_allclose(raced.out_of_fold(run_in_order), scores[positions], atol=1e-10)
+
+
+def test_scores_of_raced_settings_with_landmarks_are_those_without_a_race(early_race):
+    n = 160
+    reader = landmarks_module.RowReader("distance", np.zeros(25), 0.0)
+    rows = landmarks_module.LandmarkRows(D[:n, :25], None, reader, np.arange(25))
+    random = np.random.RandomState(0)
+    source = landmarks_module.LandmarkItems(rows, np.arange(n) % 4, random)
+    everything = source.learn(TARGETS[:n], np.ones(n), classify=True)
+    raced = everything.raced(run_in_order, classify=True)
+    settings = all_settings(everything.families)
+    left = all_settings(raced.families)
+    assert len(left) < len(settings)
+    positions = [settings.index(setting) for setting in left]
+    expected = everything.out_of_fold(run_in_order)[positions]
+    assert_allclose(raced.out_of_fold(run_in_order), expected, atol=1e-8)
+
+
+def test_a_race_asks_the_first_fold_only(early_race):
+    everything = learned()
+    first = splits_of(everything.source.fold_of)[0][1]
+    left = all_settings(everything.raced(run_in_order, classify=True).families)
+    # labels of the first fold decide: other learners win if these are drawn at random
+    targets = everything.targets.copy()
+    targets[first] = targets[np.random.default_rng(0).permutation(first)]
+    other = replace(everything, targets=targets).raced(run_in_order, classify=True)
+    assert all_settings(other.families) != left
+
+
+@pytest.mark.parametrize("landmarks", [None, 30])
+def test_few_items_are_not_raced_and_many_are(early_race, landmarks):
+    def fit(n):
+        model = SimilarityClassifier(
+            "precomputed", kind="distance", landmarks=landmarks, random_state=0
+        )
+        columns = slice(n) if landmarks is None else slice(30)
+        return model.fit(D[:n, columns], Y[:n])
+
+    calls = []
+    original = stacks_module.race
+
+    def counted(settings, *arguments):
+        calls.append(len(settings))
+        return original(settings, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stacks_module, "race", counted)
+        patch.setattr(landmarks_module, "race", counted)
+        fit(90)
+        assert not calls
+        model = fit(200)
+        assert len(calls) == 1
+    assert model.score(D[200:, slice(200) if landmarks is None else slice(30)], Y[200:]) > 0.85
+    assert {"clip", "flip", "profiles"} <= set(model.family_scores_)
+
+
+def test_numbers_are_raced_too(early_race):
+    y = np.cos(Y) + 0.1 * np.random.default_rng(0).normal(size=len(Y))
+    y[3] = 40.0  # an extreme target, so that two kinds of targets are learned
+    model = SimilarityRegressor("precomputed", kind="distance", landmarks=None, random_state=0)
+    model.fit(D[:200, :200], y[:200])
+    assert np.corrcoef(model.predict(D[200:, :200]), y[200:])[0, 1] > 0.9
+
+
+# ------------------------------------------------------------------------------------------------- main axes
+
+
+def rows_of_rank(n, p, rank, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, rank)) @ (
+        rng.normal(size=(rank, p)) * 0.8 ** np.arange(rank)[:, None]
+    )
+
+
+def test_main_axes_hold_nearly_as_much_as_the_best():
+    rows = rows_of_rank(80, 90, 60) + 0.01 * np.random.default_rng(1).normal(size=(80, 90))
+    axes = main_axes(rows, rows @ rows.T, 12, np.ones(len(rows)))
+    assert_allclose(axes.T @ axes, np.eye(12), atol=1e-12)
+    best = np.linalg.svd(rows, compute_uv=False)[:12]
+    assert np.sum((rows @ axes) ** 2) > 0.99 * np.sum(best**2)
+
+
+def test_main_axes_of_few_dimensions_are_all_of_them():
+    rows = rows_of_rank(50, 40, 5)
+    axes = main_axes(rows, rows @ rows.T, 12, np.ones(len(rows)))
+    assert axes.shape == (40, 5)
+    assert_allclose(rows @ axes @ axes.T, rows, atol=1e-10)
+    nothing = np.zeros((6, 4))
+    assert main_axes(nothing, nothing @ nothing.T, 3, np.ones(6)).shape == (4, 0)
+
+
+def test_main_axes_do_not_depend_on_the_order_of_rows():
+    rows = rows_of_rank(60, 60, 30)
+    order = np.random.default_rng(2).permutation(60)
+    axes = main_axes(rows, rows @ rows.T, 8, np.ones(60))
+    others = main_axes(rows[order], rows[order] @ rows[order].T, 8, np.ones(60))
+    assert_allclose(others @ others.T, axes @ axes.T, atol=1e-9)
+
+
+def test_pivots_are_those_of_a_loop_of_projections():
+    rows = rows_of_rank(30, 30, 20)
+    pivots = pivots_of(rows @ rows.T, 6)
+    left = rows.copy()
+    for pivot in pivots:
+        assert pivot == np.argmax((left**2).sum(axis=1))
+        direction = left[pivot] / np.linalg.norm(left[pivot])
+        left = left - np.outer(left @ direction, direction)
+
+
+def test_profiles_for_predictions_are_projected_if_there_are_many_items(monkeypatch):
+    items = np.arange(150)
+    weight = np.random.default_rng(0).integers(1, 4, size=150).astype(float)
+    exact = fit_members(comparisons(items, items), TARGETS[:150], [Profiles()], weight)
+    monkeypatch.setattr("mercerless.similarity.families.GRIDS", replace(GRIDS, exact_profiles=100))
+    family = Profiles().for_predictions()
+    cheap = fit_members(comparisons(items, items), TARGETS[:150], [family], weight)
+    assert cheap.families[0].rows.shape == (150, 100)
+    new = comparisons(np.arange(150, 200), items)
+    settings = exact.settings
+    both = [scores_of_settings(members, settings, new) for members in (exact, cheap)]
+    assert np.abs(both[0] - both[1]).max() < 0.1  # the smallest of 150 axes hold little
+
+
+def test_main_axes_of_weighted_rows_are_those_of_repeated_rows():
+    rows = rows_of_rank(40, 50, 30)
+    weight = np.random.default_rng(3).integers(1, 4, size=40)
+    repeated = np.repeat(rows, weight, axis=0)
+    axes = main_axes(rows, rows @ rows.T, 8, weight.astype(float))
+    others = main_axes(repeated, repeated @ repeated.T, 8, np.ones(len(repeated)))
+    assert_allclose(others @ others.T, axes @ axes.T, atol=1e-9)
+
+
+def test_main_axes_hold_all_of_a_profile_of_few_dimensions(monkeypatch):
+    items = np.arange(60)
+    points = np.random.default_rng(0).normal(size=(80, 1))
+    squares = (points - points.T) ** 2 * np.ones((80, 80))
+    train = Comparisons.of_squares(squares[:60, :60])
+    new = Comparisons.of_squares(squares[60:, :60])
+    exact = fit_members(train, TARGETS[:60], [Profiles()], np.ones(60)).scores(new)
+    monkeypatch.setattr("mercerless.similarity.families.GRIDS", replace(GRIDS, exact_profiles=10))
+    family = Profiles().for_predictions()
+    cheap = fit_members(train, TARGETS[items], [family], np.ones(60)).scores(new)
+    assert_allclose(cheap, exact, atol=1e-3)
+
+
+# ------------------------------------------------------------------------------------------------- nearest items
+
+
+@pytest.mark.parametrize("decimals", [12, 1, 0])
+def test_nearest_items_with_and_without_ties(decimals):
+    away = np.round(np.random.default_rng(0).uniform(0.0, 3.0, size=(40, 70)), decimals)
+    nearest = _nearest(away, 9)
+    assert nearest.shape == (40, 9)
+    for row, positions in zip(away, nearest):
+        assert len(set(positions)) == 9
+        assert_array_equal(np.sort(row[positions]), np.sort(row)[:9])
+
+
+def test_votes_of_the_nearest_do_not_depend_on_others_rows():
+    rng = np.random.default_rng(0)
+    away = np.round(rng.uniform(size=(30, 90)), 2)
+    targets = rng.normal(size=(90, 2))
+    together = neighbor_means(away, targets, [1, 5, 9])
+    alone = [neighbor_means(away[[i]], targets, [1, 5, 9]) for i in range(30)]
+    for count in (1, 5, 9):
+        assert_allclose(together[count], np.concatenate([row[count] for row in alone]), atol=1e-12)
