@@ -241,3 +241,23 @@ def test_votes_of_the_nearest_do_not_depend_on_others_rows():
     alone = [neighbor_means(away[[i]], targets, [1, 5, 9]) for i in range(30)]
     for count in (1, 5, 9):
         assert_allclose(together[count], np.concatenate([row[count] for row in alone]), atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------- few items
+
+
+def test_classes_of_few_items_have_more_equal_weights(monkeypatch):
+    def largest_share(n):
+        model = SimilarityClassifier("precomputed", kind="distance", random_state=0)
+        return model.fit(D[:n, :n], Y[:n]).weights_.max()
+
+    few = largest_share(100)
+    many = largest_share(101)
+    monkeypatch.setattr(stacks_module, "RULES", replace(RULES, small_pull=RULES.pull))
+    assert few < 0.9 * largest_share(100)
+    assert many == largest_share(101)
+
+
+def test_numbers_of_few_items_are_pulled_as_others():
+    source = AllItems(comparisons(np.arange(50), np.arange(50)), np.arange(50) % 5)
+    assert source.pull(classify=True) > source.pull(classify=False) == RULES.pull

@@ -182,7 +182,7 @@ def fit_labels(
     averages = []
     for of_label, targets in zip(pairs_of(scores), pairs_of(Y)):
         average, _ = weigh_members(
-            of_label, settings, targets, None, weight, blocks, classify=True, pull=source.pull
+            of_label, settings, targets, None, weight, blocks, True, source.pull(classify=True)
         )
         averages.append(average._replace(by_block=None))
     chosen = {setting for average in averages for setting in average.settings}

@@ -296,7 +296,10 @@ class LandmarkItems:
     rows: LandmarkRows
     fold_of: NDArray
     random: np.random.RandomState
-    pull: float = RULES.landmark_pull
+
+    def pull(self, classify: bool) -> float:
+        """How strongly the weights are pulled toward each other."""
+        return RULES.landmark_pull
 
     def learn(self, targets: NDArray, weight: NDArray, classify: bool) -> LearnedLandmarks:
         """Families with their units and sums."""
