@@ -217,6 +217,16 @@ def test_workers_and_estimators(folder, counted, monkeypatch):
 # --------------------------------------------------------------------------------------------------- what is refused
 
 
+def test_another_version_raises_although_memory_knows_the_values(folder):
+    def common(a, b):
+        return float(len(set(a) & set(b)))
+
+    items = ["uvw", "vw", "wx", "xyz"]
+    PairFunction(common, symmetric=True, cache=folder)(items)
+    with pytest.raises(ValueError, match="of version '' of the function, not '2'"):
+        PairFunction(common, symmetric=True, cache=folder, version="2")(items)
+
+
 def test_another_function_or_version_raises(folder):
     X = words(6)
     PairFunction(common, cache=folder)(X)

@@ -445,4 +445,10 @@ BUGS = [
         "if False:",
         "test_functions.py -k some_pairs_are_those",
     ),
+    Bug(
+        "another-version-is-taken-from-memory",
+        "if self.version is not None: name =",
+        "if False:\n            name =",
+        "test_disk.py -k although_memory",
+    ),
 ]

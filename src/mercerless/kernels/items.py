@@ -268,7 +268,10 @@ class _OfItems(Kernel):
         second = first if columns is rows else item_keys(columns)
         if first is None or second is None or len({*first, *second}) > capacity:
             return None, []
-        return memory.store(type(self).__name__, symmetric), [first, second]
+        name = type(self).__name__
+        if self.version is not None:
+            name = f"{name}, version {self.version}"
+        return memory.store(name, symmetric), [first, second]
 
     def _folder(
         self, memory: Memory | None, rows: NDArray, columns: NDArray, symmetric: bool, numbers: Any

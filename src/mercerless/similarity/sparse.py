@@ -500,7 +500,7 @@ def _warn_of_classes_without_hits(matrix: csr_array, labels: NDArray, classes: N
     alone = classes[is_present & (of_class == 0)]
     if len(alone):
         warn(
-            f"No item of class {alone[0]!r} has a hit or is one, so that nothing but its share is "
+            f"No item of class {alone.tolist()[0]!r} has a hit or is one, so that nothing but its share is "
             "known of it."
         )
 
