@@ -156,6 +156,19 @@ def test_a_missing_label_is_named_with_its_row(missing, others):
         SimilarityClassifier(random_state=0).fit(np.arange(20.0)[:, None], y)
 
 
+@pytest.mark.parametrize("labels", [[1, 2], [True, False], [0.0, 1.0]])
+def test_numbers_in_an_array_of_objects_are_classes(labels):
+    """A column of a data frame that had gaps keeps the type object."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    y = np.array(labels * 10, dtype=object)
+    model = KreinRidgeClassifier().fit(X, y)
+    assert model.classes_.tolist() == sorted(labels)
+    assert model.classes_.dtype == np.array(labels).dtype
+    np.testing.assert_array_equal(
+        model.predict(X), KreinRidgeClassifier().fit(X, y.astype(type(labels[0]))).predict(X)
+    )
+
+
 def test_numpy_strings_and_strings_are_one_type():
     y = np.empty(20, dtype=object)
     y[:] = ["a", np.str_("b")] * 10

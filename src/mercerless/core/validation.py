@@ -501,14 +501,17 @@ def check_labels(y: Any, name: str) -> NDArray:
     check_readable(y, "y")
     y = column_or_1d(y, warn=True)
     if y.dtype == object:
-        _check_label_objects(y)
+        y = _checked_label_objects(y)
     check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_classification_targets(y)
     return y
 
 
-def _check_label_objects(labels: NDArray) -> None:
-    """Raise if a label is missing (None, NaN, pandas' NA), or if strings are mixed with other types."""
+def _checked_label_objects(labels: NDArray) -> NDArray:
+    """Labels of type object, numbers as an array of numbers.
+
+    Raises if a label is missing (None, NaN, pandas' NA), or if strings are mixed with other types.
+    """
     is_missing = [
         label is None
         or type(label).__name__ in ("NAType", "NaTType")
@@ -527,6 +530,9 @@ def _check_label_objects(labels: NDArray) -> None:
         raise ValueError(
             f"y has labels of several types, {', '.join(kinds)}; make all of them strings."
         )
+    if all(isinstance(label, Real) for label in labels):
+        return np.array(labels.tolist())
+    return labels
 
 
 def check_weight(sample_weight: Any, n: int) -> NDArray:

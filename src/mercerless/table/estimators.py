@@ -257,7 +257,9 @@ class _Table(LocalEstimator):
             self._importances = self._sample.importances(self, categories)
         return self._importances
 
-    def distill(self, X: Any = None, n_support: int | float | str | Support = "auto") -> Pipeline:
+    def distill(
+        self, X: Any = None, *, n_support: int | float | str | Support = "auto"
+    ) -> Pipeline:
         """One small machine that predicts nearly what the average does, for those who need speed.
 
         A `LABRegressor` or `LABClassifier` learns what this model predicts, which needs no targets. Part of the rows
