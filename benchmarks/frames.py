@@ -130,7 +130,11 @@ FURTHER = {
     "svm": "support vector machine",
     "mlp": "network",
     "laplace_ridge": "ridge, Laplace",
-    "xrfm": "xrfm",
+    "boosting": "HistGradientBoosting",
+    "stack": "stack of boosting, trees and SVM",
+    "xrfm": "xRFM",
+    "realmlp": "RealMLP",
+    "tabm": "TabM",
     "lab_local": "local forms alone",
 }
 MEASURES = {  # title, task, column, sign

@@ -8,7 +8,7 @@ from oracles.lab import local_kernel
 from threadpoolctl import threadpool_limits
 
 from mercerless.kernels import Gaussian, Laplace
-from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
+from mercerless.kernels.local import FixedPoints, LocalExponential, LocalGaussian, LocalLaplace
 
 FORMS = {"gaussian": LocalGaussian, "exponential": LocalExponential, "laplace": LocalLaplace}
 
@@ -119,3 +119,25 @@ def test_bad_bandwidths():
     for bad in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="finite, positive bandwidths"):
             LocalLaplace(bad)(X, S)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", ["one", "per feature", "per center"])
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 1e-5)])
+@pytest.mark.parametrize("keeps_distances", [True, False])
+def test_fixed_points_equal_the_kernel(form, shape, dtype, tolerance, keeps_distances, monkeypatch):
+    if not keeps_distances:
+        monkeypatch.setattr(FixedPoints, "most_bytes", 0)
+    X, S, H = setting(dtype=dtype)
+    points = FixedPoints(FORMS[form], X, S)
+    assert points.keeps_distances == (keeps_distances and form == "laplace")
+    G = np.random.default_rng(1).normal(size=(len(X), len(S)))
+    for factor in (1.0, 0.4):  # what is kept serves other bandwidths
+        widths = factor * {"one": H[0, 0], "per feature": H[0], "per center": H}[shape]
+        kernel = FORMS[form](widths)
+        K = points.value(widths)
+        assert K.dtype == dtype
+        assert_allclose(K, kernel(X, S), atol=tolerance)
+        gradient = points.pullback(widths, G, K)
+        assert gradient.dtype == np.float64
+        assert_allclose(gradient, kernel.pullback(X, S, G, K), rtol=1e-3, atol=tolerance * 30)

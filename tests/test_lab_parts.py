@@ -111,7 +111,7 @@ def test_sizes_within_the_memory():
     assert center_count(10**6, 1e12) == 3000
     assert center_count(10**6, 4 * 100.0 * 700**2) == 700
     assert center_count(10**6, 4 * 100.0 * 400**2) == 0
-    assert boosting_rows(10**6, 10, 1e12) == 200_000
+    assert boosting_rows(10**7, 10, 1e12) == 2_000_000
     assert boosting_rows(10**6, 10, 4 * 20.0 * 10 * 5000) == 5000
 
 

@@ -13,6 +13,7 @@ from sklearn.datasets import make_classification
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold
 
+from mercerless.core.linalg import shifted_systems
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.lab.model import Expansion, Rows, Settings, fixed_columns, with_coefficients
 from mercerless.lab.selection import LIMITS, LocalLearner, Validated
@@ -423,3 +424,24 @@ def test_rows_held_out_are_averaged_by_the_weights_of_other_folds():
     alone = [(np.zeros(0, dtype=int), held[:1])]  # nobody else to ask
     predictions = cross_weighed([first[:1], second[:1]], np.array([0.3, 0.7]), weigh, alone)
     assert_allclose(predictions, 0.3 * first[:1] + 0.7 * second[:1])
+
+
+@pytest.mark.parametrize("n, q", [(1, 1), (2, 3), (30, 2)])
+def test_shifted_systems_equal_direct_solutions(n, q):
+    rng = np.random.default_rng(n)
+    root = rng.normal(size=(n, max(1, n - 1)))
+    A = root @ root.T  # singular from two rows on
+    B = rng.normal(size=(n, q))
+    shifts = np.array([1e-4, 0.1, 7.0])
+    quadratic, logdet = shifted_systems(A.copy(), B, shifts)
+    for shift, value, log in zip(shifts, quadratic, logdet):
+        shifted = A + shift * np.eye(n)
+        assert_allclose(value, np.sum(B * np.linalg.solve(shifted, B)), rtol=1e-8)
+        assert_allclose(log, np.linalg.slogdet(shifted)[1], rtol=1e-9, atol=1e-9)
+
+
+def test_shifted_systems_are_infinite_if_the_matrix_is_not_definite():
+    A = np.diag([1.0, -2.0, 3.0])
+    quadratic, logdet = shifted_systems(A, np.ones((3, 1)), np.array([1.0, 2.5]))
+    assert np.isinf(quadratic[0]) and np.isinf(logdet[0])
+    assert_allclose(quadratic[1], 1 / 3.5 + 1 / 0.5 + 1 / 5.5)

@@ -1,23 +1,27 @@
 """Experts on parts: kernel machines on clusters of many rows and their neighbors."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from mercerless import TableClassifier, persistence
-from mercerless.lab.model import Expansion, Rows, with_coefficients
+from mercerless.lab.model import Expansion, Rows, Settings, with_coefficients
 from mercerless.lab.solver import leave_one_out
 from mercerless.table import plan as lab_plan
 from mercerless.table.members import experts as lab_experts
+from mercerless.table.members.candidate import Candidate, Contest
 from mercerless.table.members.experts import (
     ExpertMetric,
+    ExpertsOnParts,
     choose_width,
     expert_candidate,
     fit_experts,
     part_centers,
 )
+from mercerless.table.weighing import Labeled
 
 
 def waves(n, d=3, seed=0):
@@ -112,6 +116,18 @@ def test_few_rows_have_no_experts():
         expert_candidate(waves(500), (np.arange(400), np.arange(400, 500)), [np.zeros(3)], 0)
         is None
     )
+
+
+def test_experts_learn_from_a_limited_number_of_further_rows(small_parts, monkeypatch):
+    monkeypatch.setattr(lab_experts, "LIMITS", replace(lab_experts.LIMITS, most_rows=150))
+    rows = waves(400)
+    many = Labeled(waves(1000, seed=1), None)
+    settings = Settings(seed=0)
+    folds = [(np.arange(300), np.arange(300, 400))]
+    contest = Contest(rows, folds, settings, further=SimpleNamespace(labeled=many))
+    tried = [Candidate("gaussian", np.zeros((100, 1)), None, scales=[np.zeros(3)])]
+    (experts,) = ExpertsOnParts(3000).candidates(contest, tried)
+    assert len(experts.refit().vectors) == 400 + 150
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from mercerless.core.scaling import BLOCK_BYTES
 from mercerless.kernels import LocalExponential
 from mercerless.lab.model import LocalForm, Projected, Rows
 from mercerless.lab.solver import Moments, moments, single_exponential
+from mercerless.table.fit import in_single
 from mercerless.table.members import trees as tree_members
 from mercerless.table.members.trees import Trees, boost, tree_candidate
 from mercerless.table.members.wide import Wide, WideLearner, wide_candidates
@@ -192,6 +193,27 @@ def test_trees_do_not_see_the_rows_they_are_judged_on():
     assert tree_candidate(Rows(X, Y), folds, (np.arange(300) >= 200).astype(int), seed=0) is None
     wide = Rows(np.zeros((3000, 3000), dtype=np.float32), np.zeros((3000, 10)))
     assert tree_candidate(wide, folds[:1], None, seed=0) is None  # would take too long
+
+
+@pytest.mark.parametrize(
+    "n, d, q, iterations",
+    [
+        (9_999, 10, 1, 400),  # few rows
+        (10_000, 10, 1, 2000),
+        (1_000_000, 10, 1, 1000),  # 25 times the work of 10,000 rows
+        (100_000, 100, 1, 1000),  # ten times the cells
+        (10_000, 100, 10, 100),
+        (3000, 3000, 10, 0),  # would take too long
+    ],
+)
+def test_iterations_that_the_work_allows(n, d, q, iterations):
+    rows = Rows(np.broadcast_to(np.float32(0), (100, d)), np.zeros((100, q)))
+    further = Labeled(Rows(np.broadcast_to(np.float32(0), (n - 100, d)), np.zeros((1, q))), None)
+    assert tree_members._most_iterations(rows, further, q) == iterations
+
+
+def test_many_iterations_are_continued_in_larger_steps():
+    assert [tree_members._half(n) for n in (50, 350, 400, 600, 910)] == [0, 0, 200, 300, 450]
 
 
 def test_trees_learn_from_all_rows_of_larger_data():
@@ -408,3 +430,16 @@ def test_rows_that_miss_what_matters_are_no_outliers_and_errors_among_them_are()
     wrong = Y.copy()
     wrong[np.flatnonzero(missing)[:3]] += 1000.0
     assert trust(X, wrong, missing[:, None])[np.flatnonzero(missing)[:3]].max() < 0.01
+
+
+def test_kernels_predict_in_single_precision_if_that_changes_little():
+    X = RNG.uniform(-2, 2, size=(200, 3))
+    y = 5 * np.sin(2 * X[:, 0]) + X[:, 1]
+    model = TableRegressor(["local"], max_iter=5, random_state=0).fit(X[:150], y[:150])
+    for form in model.members_:
+        assert form.centers.dtype == np.float32
+        double = form._replace(centers=form.scaling(form.support_vectors))
+        change = np.abs(form(X) - double(X)).max()
+        assert 0 < change < 1e-3 * y.std()
+        large = double._replace(dual_coef=1e6 * double.dual_coef)  # these would cancel
+        assert in_single(large, X).centers.dtype == np.float64

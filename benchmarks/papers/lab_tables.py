@@ -5,20 +5,27 @@
     python benchmarks/papers/lab_tables.py bands [--splits 5]      # run with at most 1000, 5000, 20,000, 50,000 rows
     python benchmarks/papers/lab_tables.py large [--most 100000]   # 10^4 to 10^6 rows beside LightGBM's defaults
     python benchmarks/papers/lab_tables.py variants [--rows 500]   # it and LightGBM on all variants of ten sets
+    python benchmarks/papers/lab_tables.py labels [--splits 2]     # AUC, also with a tenth of the labels flipped
+    python benchmarks/papers/lab_tables.py distill [--rows 1000]   # one small machine in place of the average
     python benchmarks/papers/lab_tables.py report [--bands] [--half development | confirmation] [--learners table svm]
     python benchmarks/papers/lab_tables.py report_variants
 
 ``run`` works round by round, one split of every set at a time, writes a line to results/lab_tables.csv (the others to
-lab_bands.csv, lab_large.csv and lab_variants.csv) after every fit and skips what is there. Every learner sees the same
+lab_bands.csv, lab_large.csv, lab_variants.csv, lab_labels.csv and lab_distill.csv) after every fit and skips what is
+there. Every learner sees the same
 training rows, at most --rows, and at most 4000 test rows. ``bands`` takes for every band the sets that have more rows
 than the band before, and above 3000 rows at most three splits. ``large`` has one split and at most 20,000 test rows.
+``labels`` takes the sets of two classes, with at most 1000 rows, and measures the area under the curve on test rows
+whose labels are never flipped. ``distill`` fits the table learner, distills it, and measures both on the test rows.
 ``report`` also gives average ranks by band, and paired tests of it against every peer over all sets of all bands, with
 Holm's correction. Peers that are not installed are left out.
 
 Boosting stops early on a fifth of the training rows; LightGBM and XGBoost try --candidates random settings there, the
 first their defaults, and keep the best; CatBoost has its defaults ("catboost"), or ten such settings
-("catboost_search"); the others are searched by three folds, Laplace kernel ridge regression on at most 4000 rows. Words
-are ordinal codes marked as categories for LightGBM and CatBoost, 0/1 columns for the others but the table learner,
+("catboost_search"); "boosting" is scikit-learn's with its defaults, "stack" its stack of that, extremely random trees
+and a support vector machine, by five folds; networks of pytabkit and xRFM have the defaults of their authors; the
+others are searched by three folds, Laplace kernel ridge regression on at most 4000 rows. Words are ordinal codes marked
+as categories for LightGBM and CatBoost, 0/1 columns for the others but the table learner,
 which takes the table as it is. Variants: "repeated" (every row three times), "outliers" (2 % of the training targets
 moved by ten standard deviations), "missing" (a tenth of the numbers removed at random), "shuffled" (columns in another
 order, rows sorted by target), "rescaled" (columns in units up to a million times smaller or larger, from another
@@ -40,10 +47,17 @@ import pandas as pd
 from paper_sets import load
 from scipy.stats import rankdata, wilcoxon
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    StackingClassifier,
+    StackingRegressor,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.metrics import accuracy_score, log_loss, r2_score
+from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
 from sklearn.model_selection import RandomizedSearchCV, ShuffleSplit, train_test_split
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -61,6 +75,8 @@ OPTIONAL = {
     "catboost_search": "catboost",
     "xgboost": "xgboost",
     "xrfm": "xrfm",
+    "realmlp": "pytabkit",
+    "tabm": "pytabkit",
 }
 RESULTS = Path(__file__).parent / "results" / "lab_tables.csv"
 BANDS_RESULTS, VARIANTS_RESULTS = (
@@ -69,6 +85,12 @@ BANDS_RESULTS, VARIANTS_RESULTS = (
 )
 LARGE = (10_000, 100_000, 1_000_000)
 LARGE_RESULTS = RESULTS.with_name("lab_large.csv")
+LABELS_RESULTS = RESULTS.with_name("lab_labels.csv")
+DISTILL_RESULTS = RESULTS.with_name("lab_distill.csv")
+TWO_CLASSES = (
+    "heart sonar pima monks2 ionosphere eeg ijcnn1 australian breastcancer diabetic guide1 monks1 monks3 fertility"
+).split()
+DISTILLED = "airfoil housing cpusmall kin8nm electrical pima eeg pendigits".split()
 DEVELOPMENT = (
     "house8l kin8nm cpusmall electrical yacht housing mg pm10 pyrim eucalyptus "
     "pendigits eeg heart sonar pima monks2 ionosphere"
@@ -382,6 +404,45 @@ class XRFM:
         return np.asarray(self.model.predict_proba(np.asarray(T)))
 
 
+class Tabular:
+    """A network of pytabkit with the defaults of its authors, which holds a part of the rows out itself."""
+
+    def __init__(self, task, name):
+        self.task = task
+        self.name = name
+
+    def fit(self, A, b):
+        import pytabkit
+
+        kind = "Regressor" if self.task == "regression" else "Classifier"
+        network = getattr(pytabkit, f"{self.name}_{kind}")
+        self.model = network(device="cpu", random_state=0, n_threads=1, verbosity=0).fit(A, b)
+        return self
+
+    def predict(self, T):
+        return np.asarray(self.model.predict(T)).ravel()
+
+    def predict_proba(self, T):
+        return np.asarray(self.model.predict_proba(T))
+
+
+def stacked(task):
+    """Scikit-learn's stack of boosted trees, extremely random trees and a support vector machine, by five folds."""
+    if task == "classes":
+        models = [
+            ("boosting", HistGradientBoostingClassifier(random_state=0)),
+            ("trees", ExtraTreesClassifier(300, min_samples_leaf=2, random_state=0)),
+            ("svm", SVC(C=10.0, probability=True, random_state=0)),
+        ]
+        return StackingClassifier(models)
+    models = [
+        ("boosting", HistGradientBoostingRegressor(random_state=0)),
+        ("trees", ExtraTreesRegressor(300, random_state=0)),
+        ("svm", SVR(C=10.0)),
+    ]
+    return StackingRegressor(models)
+
+
 def searched(model, space, n_iter, task):
     scoring = "neg_mean_squared_error" if task == "regression" else "accuracy"
     return RandomizedSearchCV(model, space, n_iter=n_iter, cv=3, random_state=0, scoring=scoring)
@@ -394,6 +455,7 @@ def learners(task, n_candidates):
         early_stopping=True, max_iter=300, random_state=0
     )
     trees = ExtraTreesClassifier if classes else ExtraTreesRegressor
+    boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     svm_space = {"C": 10.0 ** np.arange(-1, 4), "gamma": 2.0 ** np.arange(-8, 2)}
     mlp_space = {
         "alpha": 10.0 ** np.arange(-5, 0),
@@ -414,7 +476,11 @@ def learners(task, n_candidates):
         "svm": lambda: Numbers(searched(svm, svm_space, 15, task)),
         "mlp": lambda: Numbers(searched(mlp, mlp_space, 6, task)),
         "laplace_ridge": lambda: Numbers(LaplaceRidge(n_candidates)),
+        "boosting": lambda: Numbers(boosting(random_state=0), scale=False),
+        "stack": lambda: Numbers(stacked(task)),
         "xrfm": lambda: Numbers(XRFM(task)),
+        "realmlp": lambda: Numbers(Tabular(task, "RealMLP_TD_S")),
+        "tabm": lambda: Numbers(Tabular(task, "TabM_D")),
     }
     return {
         k: make
@@ -560,6 +626,83 @@ def large(args):
                 print(*row.values(), flush=True)
 
 
+def flipped(labels, share, random):
+    """Labels 0 and 1 of which a share is exchanged."""
+    moved = random.permutation(len(labels))[: round(share * len(labels))]
+    out = labels.copy()
+    out[moved] = 1 - out[moved]
+    return out
+
+
+def labels(args):
+    """The area under the curve of test rows, after training on clean labels and with a tenth of them flipped."""
+    key = ("set", "split", "flipped", "learner")
+    done = {tuple(row[k] for k in key) for row in read(LABELS_RESULTS)}
+    every = learners("classes", args.candidates)
+    for number in range(args.splits):
+        for name in args.sets or TWO_CLASSES:
+            _, A, b, T, z = split(name, number, 1000, "clean")
+            for share in (0.0, 0.1):
+                given = flipped(b, share, np.random.RandomState(number))
+                for k in args.learners or ["table", "lightgbm"]:
+                    values = (name, str(number), str(share), k)
+                    if values in done or k not in every:
+                        continue
+                    row = dict(zip(key, values)) | measure_auc(every[k], A, given, T, z)
+                    append(row, LABELS_RESULTS)
+                    print(*row.values(), flush=True)
+
+
+def measure_auc(make, A, b, T, z):
+    """The area under the curve and the CPU seconds of one learner."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.process_time()
+        model = make()
+        model.fit(A, b)
+        seconds = time.process_time() - start
+        P = np.clip(model.predict_proba(T), 1e-6, 1)
+    return {
+        "n_train": len(A),
+        "auc": round(float(roc_auc_score(z, P[:, 1])), 5),
+        "log_loss": round(float(log_loss(z, P)), 5),
+        "cpu_seconds": round(seconds, 2),
+    }
+
+
+def distill(args):
+    """The table learner and the small machine that it is distilled to: scores and speed on the test rows."""
+    done = {row["set"] for row in read(DISTILL_RESULTS)}
+    for name in args.sets or DISTILLED:
+        if name in done:
+            continue
+        task, A, b, T, z = split(name, 0, args.rows, "clean")
+        row = {"set": name, "task": task, "n_train": len(A), "n_test": len(T)}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            kind = TableRegressor if task == "regression" else TableClassifier
+            model = kind(random_state=0).fit(A, b)
+            start = time.process_time()
+            small = model.distill()
+            row["distill_seconds"] = round(time.process_time() - start, 2)
+        row["held_out_loss"] = round(small.held_out_loss_, 5)
+        for title, predictor in (("average", model), ("small", small)):
+            row[f"{title}_score"] = round(float(predictor.score(T, z)), 5)
+            row[f"{title}_rows_per_second"] = round(rows_per_second(predictor, T))
+        append(row, DISTILL_RESULTS)
+        print(*row.values(), flush=True)
+
+
+def rows_per_second(model, T, repeats=5):
+    """Predicted rows per CPU second, the median of some repeats."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.process_time()
+        model.predict(T)
+        seconds.append(time.process_time() - start)
+    return len(T) / max(np.median(seconds), 1e-9)
+
+
 def variants(args):
     """The table learner and LightGBM on every variant of ten sets."""
     for variant in VARIANTS:
@@ -671,7 +814,17 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "command", choices=("run", "bands", "large", "variants", "report", "report_variants")
+        "command",
+        choices=(
+            "run",
+            "bands",
+            "large",
+            "variants",
+            "labels",
+            "distill",
+            "report",
+            "report_variants",
+        ),
     )
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--most", type=int, default=BANDS[-1], help="the last of the `bands`")
@@ -688,6 +841,8 @@ def main():
         "bands": bands,
         "large": large,
         "variants": variants,
+        "labels": labels,
+        "distill": distill,
         "report": report,
         "report_variants": report_variants,
     }

@@ -572,11 +572,16 @@ BUGS = [
         "1 / np.sqrt(np.maximum(weights_or_ones(weight, n), 1e-16))",
         f"{LAB} -k evidence",
     ),
-    Bug("lab-grid-start", "shifted = e + ridge * n\n", "shifted = e + ridge\n", f"{LAB} -k grid"),
+    Bug(
+        "lab-grid-start",
+        "explained, logdet = shifted_systems(A, B, ridges * n)",
+        "explained, logdet = shifted_systems(A, B, ridges)",
+        f"{LAB} -k grid",
+    ),
     Bug(
         "lab-blind-start",
-        "best = min(best, (blind, value,",
-        "best = min(best, (False, value,",
+        "best = min(best, (blind, float(values[k]),",
+        "best = min(best, (False, float(values[k]),",
         f"{LAB} -k see",
     ),
     Bug(

@@ -5,6 +5,61 @@ from bugs import Bug
 CLASSES = "test_table_classes.py"
 
 BUGS = [
+    # speed: what is kept, single precision, iterations of trees
+    Bug(
+        "table-fixed-points-forget-the-bandwidths",
+        "sums / bandwidths",
+        "sums",
+        "test_lab_kernels.py -k fixed_points",
+    ),
+    Bug(
+        "table-fixed-points-one-bandwidth-for-all",
+        "out = self.summed * (-1 / np.asarray(bandwidths, dtype=self.summed.dtype))",
+        "out = -self.summed",
+        "test_lab_kernels.py -k fixed_points",
+    ),
+    Bug(
+        "table-shifted-systems-without-reflections",
+        'R[1:], _, _ = multiply("L", "T", ',
+        'R[1:], _, _ = multiply("L", "N", ',
+        "test_lab_solver.py -k shifted_systems",
+    ),
+    Bug(
+        "table-shifted-systems-indefinite",
+        "        if info != 0:\n            continue\n        solution, _ = solve(",
+        "        solution, _ = solve(",
+        "test_lab_solver.py -k shifted_systems",
+    ),
+    Bug(
+        "table-single-precision-always",
+        "if np.abs(single(X) - form(X)).max(initial=0.0) > PREDICTIONS.largest_change:",
+        "if False:",
+        "test_table_wide.py -k single_precision_if",
+    ),
+    Bug(
+        "table-single-precision-never",
+        "single = form._replace(centers=form.centers.astype(np.float32))",
+        "single = form",
+        "test_table_wide.py -k single_precision_if",
+    ),
+    Bug(
+        "table-trees-many-iterations-of-few-rows",
+        "limit = LIMITS.iterations if n >= LIMITS.many_rows else LIMITS.usual_iterations",
+        "limit = LIMITS.iterations",
+        "test_table_wide.py -k work_allows",
+    ),
+    Bug(
+        "table-trees-no-growth-with-the-rows",
+        "np.clip(n / LIMITS.many_rows, 1.0, LIMITS.growth) / per_iteration",
+        "1.0 / per_iteration",
+        "test_table_wide.py -k work_allows",
+    ),
+    Bug(
+        "table-experts-of-all-further-rows",
+        "further.take(some_rows(len(further), LIMITS.most_rows, seed))",
+        "further",
+        "test_table_experts.py -k limited_number",
+    ),
     # near-copies and small machines
     Bug(
         "table-near-copies-apart",
@@ -57,8 +112,8 @@ BUGS = [
     ),
     Bug(
         "table-slope-of-all-members",
-        "slopes.append(calibration.slope)",
-        "slopes.append(1.0)",
+        "return cls(factors / factors.sum(), calibration.slope)",
+        "return cls(factors / factors.sum(), np.ones(len(factors)))",
         f"{CLASSES} -k platt",
     ),
     Bug(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize, nnls
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from mercerless.core.calibration import fit_temperature
 from mercerless.core.validation import weights_or_ones
@@ -211,16 +211,22 @@ class _LogLoss:
     def solve(self, members: NDArray) -> tuple[NDArray, float]:
         """Weights of these members, and the certificate."""
         n_members = len(members)
+        n = len(self.labels)
+        rows = np.arange(n)
         logs = self.logs[members]
-        right = logs[:, np.arange(len(self.labels)), self.labels]
+        right = logs[:, rows, self.labels] @ self.weight
+        flat = logs.reshape(n_members, -1)
         equal = np.full(n_members, 1.0 / n_members)
 
         def objective(v: NDArray) -> tuple[float, NDArray]:
-            logits = np.tensordot(v, logs, axes=1)
-            proba = softmax(logits, axis=1)
-            of_class = log_softmax(logits, axis=1)[np.arange(len(self.labels)), self.labels]
-            value = -self.weight @ of_class + self.pull * np.sum((v - equal) ** 2)
-            gradient = np.einsum("i,ik,cik->c", self.weight, proba, logs) - right @ self.weight
+            logits = (v @ flat).reshape(n, -1)
+            logits -= logits.max(axis=1, keepdims=True)
+            of_class = logits[rows, self.labels]
+            proba = np.exp(logits, out=logits)
+            total = proba.sum(axis=1)
+            value = self.weight @ (np.log(total) - of_class) + self.pull * np.sum((v - equal) ** 2)
+            proba *= (self.weight / total)[:, None]
+            gradient = flat @ proba.ravel() - right
             return float(value), gradient + 2.0 * self.pull * (v - equal)
 
         bounds = [(0.0, None)] * n_members

@@ -1,6 +1,7 @@
 """Local kernels: one bandwidth vector per center, and therefore asymmetric."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -261,6 +262,56 @@ class LocalLaplace(_Local):
             np.dot(distance, H[j], out=gradient[j])
         gradient *= W
         return gradient
+
+
+class FixedPoints:
+    """A local kernel between the same rows and centers, for many bandwidths in turn.
+
+    What does not depend on the bandwidths is computed once: for the Laplace form the distances in every feature, if
+    they take at most `most_bytes`.
+    """
+
+    most_bytes = 2**26
+
+    def __init__(self, kernel: type[_Local], X: NDArray, S: NDArray):
+        self.kernel = kernel
+        self.X = X
+        self.S = S
+        n_bytes = X.itemsize * X.size * len(S)
+        self.keeps_distances = kernel is LocalLaplace and n_bytes <= self.most_bytes
+
+    @cached_property
+    def distances(self) -> NDArray:
+        """``|x_f - s_f|``, of shape (n_centers, n_features, n_rows)."""
+        distances = self.X.T[None] - self.S[:, :, None]
+        return np.abs(distances, out=distances)
+
+    @cached_property
+    def summed(self) -> NDArray:
+        """The distances summed over the features, of shape (n_centers, n_rows)."""
+        return self.distances.sum(axis=1)
+
+    def value(self, bandwidths: float | NDArray) -> NDArray:
+        """``kernel(bandwidths)(X, S)``."""
+        if not self.keeps_distances:
+            return self.kernel(bandwidths)(self.X, self.S)
+        if np.ndim(bandwidths) == 0:
+            out = self.summed * (-1 / np.asarray(bandwidths, dtype=self.summed.dtype))
+        else:
+            factors = -1 / np.broadcast_to(bandwidths, self.S.shape)
+            out = np.matmul(factors[:, None, :], self.distances)[:, 0]
+        np.exp(out, out=out)
+        return out.T
+
+    def pullback(self, bandwidths: NDArray, G: NDArray, K: NDArray) -> NDArray:
+        """The gradient of ``sum(G * K)`` in the logarithms of the bandwidths, for the matrix K of these."""
+        if not self.keeps_distances:
+            return self.kernel(bandwidths).pullback(self.X, self.S, G, K)
+        weights = np.multiply(G.T, K.T, dtype=self.distances.dtype, order="C")
+        sums = np.matmul(self.distances, weights[:, :, None])[:, :, 0]
+        gradient = (sums / bandwidths).astype(np.float64)
+        n_shared = 2 - np.ndim(bandwidths)
+        return gradient.sum(axis=tuple(range(n_shared))).ravel()
 
 
 def _distances(X: NDArray, S: NDArray) -> Iterator[tuple[int, NDArray]]:

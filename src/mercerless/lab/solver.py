@@ -14,9 +14,10 @@ from scipy.linalg import cho_factor, cho_solve, eigh, lu_solve
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
-from mercerless.core.linalg import factorize
+from mercerless.core.linalg import factorize, shifted_systems
 from mercerless.core.memory import row_blocks
 from mercerless.core.validation import weights_or_ones
+from mercerless.kernels.local import FixedPoints
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,11 @@ class LocalRegression:
     def F(self) -> NDArray:
         """The fixed columns of the rows."""
         return self.fixed(self.X)
+
+    @cached_property
+    def points(self) -> FixedPoints:
+        """The kernel between the rows and the centers, for any bandwidths."""
+        return FixedPoints(self.kernel, self.X, self.S)
 
     def predict(self, state: State, X: NDArray) -> NDArray:
         """Predictions for X with the coefficients that belong to the state."""
@@ -256,25 +262,23 @@ def initial_state(
 ) -> tuple[float, float, float]:
     """The smallest `evidence` of a grid of shared bandwidths and ridges, and its logarithms of both.
 
-    One eigendecomposition per width serves all ridges. Widths at which centers are close to no row but their own are
+    One tridiagonal form per width serves all ridges. Widths at which centers are close to no row but their own are
     skipped if there are others: the evidence can be smallest there (the linear part alone), but it has no slope.
     """
     X = problem.X
     n = len(problem.X)
     total = np.sum(np.square(_weighted(X, problem.F, problem.Y, problem.weight)[1]))
+    ridges = np.asarray(ridges)
     best = (True, np.inf, np.log(widths[0]), np.log(ridges[0]))
     for width in widths:
-        K = problem.kernel(width)(X, problem.S)
+        K = problem.points.value(float(width))
         blind = bool(np.median(K.sum(axis=0) - K.max(axis=0)) < LIMITS.fewest_seen)
         A, B = gram(*_weighted(K, problem.F, problem.Y, problem.weight)[:2])
-        e, V = eigh(A, overwrite_a=True, check_finite=False)
-        e = np.maximum(e, 0)
-        q = np.sum(np.square(V.T @ B), axis=1)
-        for ridge in ridges:
-            shifted = e + ridge * n
-            Q = max((total - np.sum(q / shifted)) / n, LIMITS.tiny)
-            value = np.log(Q) + np.sum(np.log(shifted / (ridge * n))) / n
-            best = min(best, (blind, value, np.log(width), np.log(ridge)))
+        explained, logdet = shifted_systems(A, B, ridges * n)
+        Q = np.maximum((total - explained) / n, LIMITS.tiny)
+        values = np.log(Q) + (logdet - len(A) * np.log(ridges * n)) / n
+        k = int(np.argmin(values))
+        best = min(best, (blind, float(values[k]), np.log(width), np.log(ridges[k])))
     return best[1:]
 
 
@@ -367,8 +371,8 @@ class _Pulled:
 
     def __call__(self, z: NDArray) -> tuple[float, NDArray]:
         of = self.problem
-        k = of.kernel(np.exp(z[:-1]).reshape(self.shape).astype(of.X.dtype))
-        K = k(of.X, of.S)
+        widths = np.exp(z[:-1]).reshape(self.shape).astype(of.X.dtype)
+        K = of.points.value(widths)
         try:
             at = of.objective(K, of.F, of.Y, np.exp(z[-1]), of.weight)
         # a singular system: reject the step; the line search shortens it
@@ -376,7 +380,8 @@ class _Pulled:
             return np.inf, np.zeros_like(z)
         step = z[:-1] - self.base
         gradient = np.append(
-            k.pullback(of.X, of.S, at.kernel_gradient, K) + 2 * self.pull * step, at.ridge_gradient
+            of.points.pullback(widths, at.kernel_gradient, K) + 2 * self.pull * step,
+            at.ridge_gradient,
         )
         lowest_ridge, highest_ridge = self.box[-1]
         gradient[-1] *= lowest_ridge < highest_ridge

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -188,11 +189,15 @@ class _Table(LocalEstimator):
         labels: NDArray | None,
         random: np.random.RandomState,
         progress: Progress,
+        scaling: FeatureScaling | None = None,
     ) -> tuple[Table, TableSolution, int]:
-        """The solution for encoded rows and standardized targets, and how many iterations it took."""
+        """The solution for encoded rows and standardized targets, and how many iterations it took.
+
+        Without a scaling of the features one is chosen.
+        """
         X = training.rows
         table = merge_rows(X, Y, training.weight, training.groups)
-        plan = self._plan(table.shape, random)
+        plan = replace(self._plan(table.shape, random), scaling=scaling)
         self._check_memory(plan, X.shape, Y.shape[1], "set a smaller max_rows or fewer members")
         report, n_iter = counting(progress)
         columns = tree_columns(encoding)
@@ -505,7 +510,8 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         Z = transformed.standardized
         trust_in_transformed = self._trust(X, Z, weight, gaps)
         trusted = training._replace(weight=weight * trust_in_transformed)
-        _, other, n_more = self._learn(trusted, encoding, Z, None, same_folds, progress)
+        scaling = solution.members[0].scaling
+        _, other, n_more = self._learn(trusted, encoding, Z, None, same_folds, progress, scaling)
         # gross errors are so in both
         in_either = weight * np.maximum(trust, trust_in_transformed)
         solution = join_transformed(solution, other, table, transformed, in_either, units)

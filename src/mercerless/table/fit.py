@@ -1,16 +1,18 @@
 """The fit of a table: members compete on held-out rows, and those with weight are fitted to all rows."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.core.blocks import is_dask
+from mercerless.core.blocks import is_dask, take_rows
 from mercerless.core.descent import Report
+from mercerless.core.folds import some_rows
 from mercerless.lab.data import Prepared, Table, noise_of_copies, prepare, without_held_groups
 from mercerless.lab.machine import fitted_form, further_blocks, total_of
-from mercerless.lab.model import Expansion
+from mercerless.lab.model import Expansion, LocalForm
 from mercerless.table.encoding import TreeColumns
 from mercerless.table.members.candidate import Candidate, Competitor, Contest, FurtherRows
 from mercerless.table.members.experts import ExpertsOnParts
@@ -20,6 +22,19 @@ from mercerless.table.members.trees import BoostedTrees
 from mercerless.table.members.wide import WideMachines
 from mercerless.table.plan import TablePlan
 from mercerless.table.weighing import Verdict, errors_of, weigh_classes, weigh_numbers
+
+
+@dataclass(frozen=True)
+class PredictionRule:
+    """When kernels predict in single precision."""
+
+    #: Training rows on which both precisions are compared.
+    sample: int = 200
+    #: The largest change of a prediction, in standard deviations of the target.
+    largest_change: float = 1e-4
+
+
+PREDICTIONS = PredictionRule()
 
 
 class TableAverage(NamedTuple):
@@ -170,5 +185,20 @@ def _further_rows(
 def _with_scaling(member: Any, table: Table, plan: TablePlan, data: Prepared) -> Any:
     """A member that takes encoded rows and scales them itself."""
     if isinstance(member, Expansion):
-        return fitted_form(member, table, plan, data)
+        form = fitted_form(member, table, plan, data)
+        sample = plan.rows[some_rows(len(plan.rows), PREDICTIONS.sample, plan.settings.seed)]
+        return in_single(form, take_rows(table.X, table.merged.first[sample]))
     return member._replace(scaling=data.scaled.scaling)
+
+
+def in_single(form: LocalForm, X: NDArray) -> LocalForm:
+    """The form with centers, and therefore its kernel, in single precision, if predictions of the rows X hardly change.
+
+    Coefficients of kernel ridge regression with a small ridge are large and cancel: these forms stay as they are.
+    """
+    if form.centers.dtype == np.float32:
+        return form
+    single = form._replace(centers=form.centers.astype(np.float32))
+    if np.abs(single(X) - form(X)).max(initial=0.0) > PREDICTIONS.largest_change:
+        return form
+    return single

@@ -21,8 +21,8 @@ class MemberLimits:
     wide_centers: int = 3000
     #: Without memory for so many centers there are no wide machines.
     fewest_centers: int = 500
-    #: Rows from which trees and experts are learned, at most.
-    tree_rows: int = 200_000
+    #: Rows from which trees are learned, at most.
+    tree_rows: int = 2_000_000
     #: Bytes per value of these rows: in single and double precision, bins.
     tree_bytes: float = 20.0
     #: Bytes, times the square of the centers: about a dozen matrices at once.
@@ -73,5 +73,5 @@ def center_count(n: int, budget: float) -> int:
 
 
 def boosting_rows(n: int, d: int, budget: float) -> int:
-    """Rows from which trees are learned: at most 200,000, and no more than a quarter of the memory holds."""
+    """Rows from which trees are learned: at most two million, and no more than a quarter of the memory holds."""
     return int(min(n, LIMITS.tree_rows, budget / 4 / (LIMITS.tree_bytes * d)))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from mercerless.core.averaging import TABLE_CLASSES, TABLE_NUMBERS, average
-from mercerless.core.calibration import calibrate_scores
+from mercerless.core.calibration import calibrate_each, calibrate_scores
 from mercerless.core.choice import choice_parts
 from mercerless.core.folds import OutOfFold, Split
 from mercerless.core.validation import warn_if_useless
@@ -157,15 +157,12 @@ class Pool(NamedTuple):
         """
         assert held.labels is not None
         weight = held.rows.weight * (len(held.rows) / held.rows.weight.sum())
-        logs = []
-        slopes = []
-        for scores in map(as_scores, predictions):
-            calibration = calibrate_scores(scores, held.labels, weight)
-            logs.append(log_softmax(calibration.logits(scores), axis=1))
-            slopes.append(calibration.slope)
+        scores = np.stack([as_scores(p) for p in predictions])
+        calibration = calibrate_each(scores, held.labels, weight)
+        logs = log_softmax(calibration.logits(scores), axis=2)
         rule = replace(TABLE_CLASSES, max_members=max_members)
-        factors = average(np.stack(logs), held.labels, weight, rule).weights
-        return cls(factors / factors.sum(), np.array(slopes))
+        factors = average(logs, held.labels, weight, rule).weights
+        return cls(factors / factors.sum(), calibration.slope)
 
     def __call__(self, predictions: Sequence[NDArray]) -> NDArray:
         return weighted_sum(self.weights * self.slopes, predictions)

@@ -25,6 +25,8 @@ class ExpertLimits:
     centers: int = 1200
     #: With fewer rows a wide machine has most of them as centers.
     fewest_rows: int = 5000
+    #: Further rows from which they learn, at most.
+    most_rows: int = 200_000
     #: Rows of a part.
     part_rows: int = 1000
     #: Rows around a part.
@@ -61,6 +63,8 @@ class ExpertsOnParts:
         further = None
         if contest.more is not None:
             further = contest.more.rows
+            seed = contest.settings.seed
+            further = further.take(some_rows(len(further), LIMITS.most_rows, seed))
         experts = expert_candidate(
             contest.rows, contest.folds[0], scales, contest.settings.seed, further
         )

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from scipy.optimize import minimize
 
 from mercerless.core.descent import Report
 from mercerless.core.folds import Split, some_rows
+from mercerless.core.linalg import shifted_systems
+from mercerless.kernels.local import FixedPoints
 from mercerless.lab.model import FORMS, Expansion, Rows, with_coefficients
 from mercerless.lab.selection import silent, start_widths
 from mercerless.lab.solver import LIMITS as SOLVER_LIMITS
@@ -94,20 +95,17 @@ def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, f
     widths = start_widths(form, rows.X.shape[1])
     root = np.sqrt(1 / noise_variances(rows.weight, n))
     Z = root[:, None] * rows.Y
+    points = FixedPoints(FORMS[form], X, X)
 
     def tuned(width: float) -> tuple[float, float, float]:
-        K = FORMS[form](float(width))(X, X)
+        K = points.value(float(width))
         K = (K + K.T) / 2
         if linear:
             K += X @ X.T / X.shape[1] + 1
         K = K * root[:, None] * root
         if linear:
-            e, V = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
-            shifted = np.maximum(e, 0)[:, None] + ridges
-            q = V.T @ Z
-            fit = np.sum(q * q, axis=1) @ (1 / shifted) / n
-            tiny = 1e-300  # targets may be zero
-            values = np.log(fit + tiny) + np.sum(np.log(shifted), axis=0) / n
+            fit, logdet = shifted_systems(K, Z, ridges)
+            values = np.log(np.maximum(fit / n, SOLVER_LIMITS.tiny)) + logdet / n
         else:
             values = leave_one_out(K, Z, ridges)
         k = int(np.argmin(values))
@@ -128,13 +126,14 @@ def _ridge_descent(
     d = rows.X.shape[1]
     X = some.X
     L = X @ X.T / d + 1
+    points = FixedPoints(FORMS[form], X, X)
     # a Gaussian prior of unit variance on the differences of the log bandwidths
     pull = 1.0 / len(some)
     values: list[float] = []
 
     def value(z: NDArray) -> tuple[float, NDArray]:
-        k = FORMS[form](np.exp(z[:d]))
-        K = k(X, X)
+        widths = np.exp(z[:d])
+        K = points.value(widths)
         linear = np.exp(z[d])
         try:
             at = shared_evidence((K + K.T) / 2 + linear * L, some.Y, np.exp(z[d + 1]), some.weight)
@@ -142,7 +141,7 @@ def _ridge_descent(
             return np.inf, np.zeros_like(z)
         spread = z[:d] - z[:d].mean()
         gradient = np.append(
-            k.pullback(X, X, at.kernel_gradient, K) + 2 * pull * spread,
+            points.pullback(widths, at.kernel_gradient, K) + 2 * pull * spread,
             [linear * np.sum(at.kernel_gradient * L), at.ridge_gradient],
         )
         return at.value + pull * (spread @ spread), gradient

@@ -25,13 +25,18 @@ class TreeLimits:
     fewest_rows: int = 100
     #: Rows x outputs x iterations at most ...
     work: float = 4e7
-    #: ... and times the features.
+    #: ... and times the features; both grow with the rows above `many_rows`, at most so many times.
     cells: float = 1e9
+    growth: float = 25.0
+    #: Iterations at most; boosting ends earlier if the held-out loss no longer falls ...
+    iterations: int = 2000
+    #: ... and at most with few rows; if many rows ask for more, larger trees compete.
+    usual_iterations: int = 400
     #: Iterations after which the held-out loss is looked at.
     step: int = 50
     #: Leaves of larger trees.
     large_leaves: int = 127
-    #: Larger trees compete from so many rows on.
+    #: Larger trees and more iterations compete from so many rows on.
     many_rows: int = 10_000
     #: Steps as good as the last one in which trees would not reach the best of the others.
     hopeless: float = 4.0
@@ -216,7 +221,7 @@ def tree_candidate(
         )
         loss = np.inf
         while number == 0 and n_iter < most:
-            n_iter = min(most, n_iter + LIMITS.step)
+            n_iter = min(most, n_iter + max(LIMITS.step, _half(n_iter)))
             models = grow(known, n_iter, models=models or None)
             losses = [held.loss(p) for p in _stages(models, held.rows.X, q)]
             before = loss
@@ -237,7 +242,8 @@ def tree_candidate(
         chosen = cross_chosen(predictions, [held.losses(p) for p in predictions], folds)
         n_iter = 10 * (best + 1)
         trees = Candidate(LIMITS.name, chosen, partial(_fit_again, every, n_iter, grow, columns))
-    if leaves or len(folds) > 1 or 10 * (best + 1) < most or len(known.rows) < LIMITS.many_rows:
+    wants_more = 10 * (best + 1) >= min(most, LIMITS.usual_iterations)
+    if leaves or len(folds) > 1 or not wants_more or len(known.rows) < LIMITS.many_rows:
         return trees
     larger = tree_candidate(
         rows, folds, labels, seed, given, [*rivals, trees.out_of_fold], columns, LIMITS.large_leaves
@@ -250,8 +256,17 @@ def tree_candidate(
 def _most_iterations(rows: Rows, further: Labeled | None, q: int) -> int:
     """A multiple of ten that the work allows; 0 where that is too few."""
     n = len(rows) + (0 if further is None else len(further.rows))
-    most = min(LIMITS.work / (n * q), LIMITS.cells / (n * q * rows.X.shape[1]))
-    return 0 if most < 12 else int(np.clip(most, 60, 400)) // 10 * 10
+    per_iteration = max(n * q / LIMITS.work, n * q * rows.X.shape[1] / LIMITS.cells)
+    most = np.clip(n / LIMITS.many_rows, 1.0, LIMITS.growth) / per_iteration
+    if most < 12:
+        return 0
+    limit = LIMITS.iterations if n >= LIMITS.many_rows else LIMITS.usual_iterations
+    return int(np.clip(most, 60, limit)) // 10 * 10
+
+
+def _half(n_iter: int) -> int:
+    """Half of many iterations, a multiple of ten: every continued fit predicts all training rows again."""
+    return n_iter // 20 * 10 if n_iter >= LIMITS.usual_iterations else 0
 
 
 def _as_trees(models: list, q: int, columns: TreeColumns) -> Trees:
