@@ -438,9 +438,13 @@ def _is_sparse_graph(K: NDArray, items: NDArray, least: float) -> bool:
     n = len(K)
     if np.count_nonzero(K) >= (1.0 - least) * n * (n - 1):
         return False
-    pairs = zip(items, np.roll(items, len(items) // 2))
-    apart = [(i, j) for i, j in pairs if K[i, j] == 0 and K[j, i] == 0]
-    return 2 * sum(bool(np.any(K[i] != K[j])) for i, j in apart) > len(apart)
+    n_pairs = 0
+    n_different = 0
+    for i, j in zip(items, np.roll(items, len(items) // 2)):
+        if K[i, j] == 0 and K[j, i] == 0:
+            n_pairs += 1
+            n_different += bool(np.any(K[i] != K[j]))
+    return n_different > n_pairs / 2
 
 
 def _close_to_zero(K: NDArray) -> float:

@@ -150,14 +150,14 @@ BUGS = [
     ),
     Bug(
         "doors-scale-unweighted",
-        "scale = np.sqrt(weight @ (Y - mean) ** 2 / weight.sum())\n    scale",
-        "scale = np.sqrt(((Y - mean) ** 2).mean(axis=0))\n    scale",
+        "variance = weight @ (Y - mean) ** 2 / total",
+        "variance = ((Y - mean) ** 2).mean(axis=0)",
         f"{BASE} -k encode",
     ),
     Bug(
         "doors-mean-unweighted",
-        "Y = y.reshape(len(y), -1)\n    mean = weight @ Y / weight.sum()",
-        "Y = y.reshape(len(y), -1)\n    mean = Y.mean(axis=0)",
+        "mean = weight @ Y / total",
+        "mean = Y.mean(axis=0)",
         f"{BASE} -k encode",
     ),
     Bug(
@@ -194,16 +194,11 @@ BUGS = [
     # what estimators share
     Bug(
         "doors-tied-vote",
-        "votes[:, i] += scores[:, k] <= 0",
-        "votes[:, i] += scores[:, k] < 0",
+        "votes[:, i] += score <= 0",
+        "votes[:, i] += score < 0",
         f"{BASE} -k votes",
     ),
-    Bug(
-        "doors-vote-sums",
-        "sums[:, i] -= scores[:, k]",
-        "sums[:, i] += scores[:, k]",
-        f"{BASE} -k votes",
-    ),
+    Bug("doors-vote-sums", "sums[:, i] -= score", "sums[:, i] += score", f"{BASE} -k votes"),
     Bug(
         "doors-two-class-scores",
         "np.hstack([-scores, scores]) / 2",

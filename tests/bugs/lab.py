@@ -220,8 +220,8 @@ BUGS = [
     # pictures
     Bug(
         "lab2-picture-backwards",
-        'self.relevance[np.argsort(self.order, kind="stable")]',
-        'self.relevance[np.argsort(-self.order, kind="stable")]',
+        'by_prediction = np.argsort(self.order, kind="stable")',
+        'by_prediction = np.argsort(-self.order, kind="stable")',
         f"{DISPLAY} -k bandwidths",
     ),
     Bug(

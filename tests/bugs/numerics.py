@@ -433,8 +433,8 @@ BUGS = [
     ),
     Bug(
         "suspects-rate",
-        "shares = np.cumsum(values) / max(len(proba), 1)",
-        "shares = np.arange(1.0, len(values) + 1) / proba.size",
+        "false_alarms = np.cumsum(improbable) / max(n, 1)",
+        "false_alarms = np.arange(1.0, len(improbable) + 1) / (n * proba.shape[1])",
         "test_suspects.py -k drawn",
     ),
     # similarity: paths, stacking, sparse machine

@@ -114,20 +114,20 @@ BUGS = [
     ),
     Bug(
         "sim-suspects-too-sure",
-        "power = min(1.0, fit_temperature(",
-        "power = max(1.0, fit_temperature(",
+        "sharpen(held_out.prediction, min(1.0, power))",
+        "sharpen(held_out.prediction, max(1.0, power))",
         f"{OUT} -k too_sure",
     ),
     Bug(
         "sim-suspects-of-the-ignorant",
-        "if _mean_loss(right) >= _mean_loss(onehot.mean(axis=0)[held_out.target]):",
+        "if _mean_loss(probability) >= _mean_loss(shares_of_classes[target]):",
         "if False:",
         f"{OUT} -k know_nothing",
     ),
     Bug(
         "sim-suspects-undecided",
-        "is_decided = proba.max(axis=1) > 0.5 if _mean_loss",
-        "is_decided = proba.max(axis=1) > 0.0\n    if _mean_loss",
+        "is_decided = proba.max(axis=1) > 0.5\n    shares_of",
+        "is_decided = proba.max(axis=1) > 0.0\n    shares_of",
         f"{OUT} -k more_probable",
     ),
     # weights

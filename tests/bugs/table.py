@@ -183,8 +183,8 @@ BUGS = [
     # weights
     Bug(
         "table-repeated-rows-count-once",
-        "w = np.bincount(observations, weights=w)",
-        "w = np.bincount(observations, weights=w) ** 0.0",
+        "w = np.bincount(observations, weights=weights_or_ones(weight, len(copies)))",
+        "w = np.bincount(observations) ** 0.0",
         "test_table_weights.py -k by_hand",
     ),
     Bug(

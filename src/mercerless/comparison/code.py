@@ -64,11 +64,17 @@ def assignment(estimator: BaseEstimator) -> str:
     """Return the lines that make `estimator`; the members of a vote have lines of their own."""
     if not isinstance(estimator, (VotingClassifier, VotingRegressor)):
         return f"estimator = {describe(estimator)}"
-    names = {name: name.replace("-", "_") for name, _ in estimator.estimators}
-    members = [f"{names[name]} = {describe(member)}" for name, member in estimator.estimators]
-    listed = ", ".join(f'("{name}", {variable})' for name, variable in names.items())
-    weights = "" if estimator.weights is None else f", weights={estimator.weights}"
-    return "\n".join([*members, f"estimator = {type(estimator).__name__}([{listed}]{weights})"])
+    lines = []
+    pairs = []
+    for name, member in estimator.estimators:
+        variable = name.replace("-", "_")
+        lines.append(f"{variable} = {describe(member)}")
+        pairs.append(f'("{name}", {variable})')
+    arguments = f"[{', '.join(pairs)}]"
+    if estimator.weights is not None:
+        arguments += f", weights={estimator.weights}"
+    lines.append(f"estimator = {type(estimator).__name__}({arguments})")
+    return "\n".join(lines)
 
 
 def describe(estimator: BaseEstimator) -> str:

@@ -193,12 +193,11 @@ class PlotFrame:
 
     def place(self, x: ArrayLike, y: ArrayLike) -> tuple[NDArray, NDArray]:
         """Positions of points in the picture."""
-        across = (np.asarray(x) - self.x[0]) / ((self.x[1] - self.x[0]) or 1.0)
-        up = (np.asarray(y) - self.y[0]) / ((self.y[1] - self.y[0]) or 1.0)
-        return (
-            self.left + across * (self.right - self.left),
-            self.bottom - up * (self.bottom - self.top),
-        )
+        across = _share_of_range(x, self.x)
+        up = _share_of_range(y, self.y)
+        horizontal = self.left + across * (self.right - self.left)
+        vertical = self.bottom - up * (self.bottom - self.top)
+        return horizontal, vertical
 
     def line(self, x: NDArray, y: NDArray, style: str) -> str:
         """A line through points."""
@@ -233,6 +232,12 @@ class PlotFrame:
     def draw(self, label: str, *content: str) -> Html:
         """The picture."""
         return svg(self.width, self.height, label, self.frame() + "".join(content), "axes")
+
+
+def _share_of_range(values: ArrayLike, ends: tuple[float, float]) -> NDArray:
+    """Positions between the ends of an axis, from 0 to 1."""
+    low, high = ends
+    return (np.asarray(values) - low) / ((high - low) or 1.0)
 
 
 def widened(values: NDArray) -> tuple[float, float]:

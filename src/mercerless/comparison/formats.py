@@ -140,11 +140,13 @@ def looks_like_smiles(text: str) -> bool:
     rows = [line.split() for line in lines]
     if rows and rows[0][0].lower() in ("smiles", "smi"):
         rows = rows[1:]
-    firsts = [row[0] for row in rows]
-    if not firsts or not all(map(is_smiles, firsts)) or any(map(is_number, firsts)):
+    molecules = [row[0] for row in rows]
+    if not molecules or not all(map(is_smiles, molecules)) or any(map(is_number, molecules)):
         return False
-    with_structure = sum(bool(re.search(r"[=#()\[\]]|[A-Za-z]\d", first)) for first in firsts)
-    return 2 * with_structure > len(firsts) and len(set(firsts)) > len(firsts) / 2
+    bond_ring_or_branch = re.compile(r"[=#()\[\]]|[A-Za-z]\d")
+    structured = [molecule for molecule in molecules if bond_ring_or_branch.search(molecule)]
+    half = len(molecules) / 2
+    return len(structured) > half and len(set(molecules)) > half
 
 
 def parse_smiles(text: str, path: Path) -> CellTable:

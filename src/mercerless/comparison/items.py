@@ -302,11 +302,13 @@ def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> 
 
 def _scaled_columns(X: Any, rows: NDArray, preprocessor: Any) -> tuple[NDArray, NDArray]:
     """Some rows of a table, the given ones among them and enough for scales, and their standardized columns."""
-    kept = np.union1d(rows, np.linspace(0, len(X) - 1, min(len(X), 5000)).round().astype(int))
-    numbers = (
-        take(X, kept) if preprocessor is None else clone(preprocessor).fit_transform(take(X, kept))
-    )
-    return kept, StandardScaler().fit_transform(np.nan_to_num(np.asarray(numbers, dtype=float)))
+    evenly_spread = np.linspace(0, len(X) - 1, min(len(X), 5000)).round().astype(int)
+    kept = np.union1d(rows, evenly_spread)
+    columns = take(X, kept)
+    if preprocessor is not None:
+        columns = clone(preprocessor).fit_transform(columns)
+    numbers = np.nan_to_num(np.asarray(columns, dtype=float))
+    return kept, StandardScaler().fit_transform(numbers)
 
 
 def learned_distances(problem: Problem, rows: NDArray) -> NDArray | None:

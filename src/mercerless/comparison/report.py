@@ -394,12 +394,16 @@ def _caption(row: dict[str, Any]) -> str:
 def _axis(intervals: list[tuple[float, float]]) -> tuple[float, float, float]:
     """Return the limits and the step of the axis; learners far behind fall off its left end."""
     lows = np.sort([low for low, _ in intervals])
-    middle = float(np.median(lows))
-    inside = [low for low in lows if low >= 2.5 * middle] or [middle]
-    low = min(inside[0], -1e-6)
-    high = max(max(high for _, high in intervals), -0.04 * inside[0])
+    median = float(np.median(lows))
+    not_far_behind = [low for low in lows if low >= 2.5 * median] or [median]
+    lowest = not_far_behind[0]
+    highest = max(high for _, high in intervals)
+    low = min(lowest, -1e-6)
+    high = max(highest, -0.04 * lowest)
     room = 0.04 * (high - low)
-    return low - room, high + room, round_step(low - room, high + room)
+    low -= room
+    high += room
+    return low, high, round_step(low, high)
 
 
 def time_to_decide(comparison: "Comparison") -> list[str]:

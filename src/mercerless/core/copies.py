@@ -59,23 +59,24 @@ def merge_copies(Y: NDArray, weight: NDArray | None, copies: NDArray) -> MergedR
     first, counts = np.unique(copies, return_index=True, return_counts=True)[1:]
     if len(first) == len(copies):
         return MergedRows(first, Y, weight, counts, np.zeros(len(first)), 0.0)
-    w = weights_or_ones(weight, len(copies))
-    observations = np.unique(np.column_stack([copies, Y]), axis=0, return_inverse=True)[1].ravel()
-    first_of_observation = np.unique(observations, return_index=True)[1]
-    w = np.bincount(observations, weights=w)
-    Y_seen = Y[first_of_observation]
+    rows_with_targets = np.column_stack([copies, Y])
+    _, observations = np.unique(rows_with_targets, axis=0, return_inverse=True)
+    observations = observations.ravel()
+    _, first_of_observation = np.unique(observations, return_index=True)
+    w = np.bincount(observations, weights=weights_or_ones(weight, len(copies)))
     of_row = copies[first_of_observation]
     counts = np.bincount(of_row)
     total = np.bincount(of_row, weights=w)
     # relative to the first of the set, so that equal targets stay what they are
-    shift = Y_seen - Y[first[of_row]]
+    shift = Y[first_of_observation] - Y[first[of_row]]
     sums = [np.bincount(of_row, weights=w * column) for column in shift.T]
     means = np.stack(sums, axis=1) / total[:, None]
     square = w * np.sum((shift - means[of_row]) ** 2, axis=1)
     deviations = np.bincount(of_row, weights=square) / total
     pure_error = 0.0
     if counts.max() > 1:
-        freedom = w.sum() - np.sum(np.bincount(of_row, weights=w**2) / total)
+        squared_weights = np.bincount(of_row, weights=w**2)
+        freedom = w.sum() - np.sum(squared_weights / total)
         pure_error = float(square.sum() / freedom)
     return MergedRows(first, Y[first] + means, total, counts, deviations, pure_error)
 
@@ -141,10 +142,13 @@ def near_copies(X: NDArray, categories: Sequence[int] | NDArray = ()) -> NDArray
 def _has_continuous_columns(rows: NDArray, categories: Sequence[int] | NDArray) -> bool:
     """Whether enough columns have so many values that rows are not close by chance."""
     rules = NEAR_ROWS
+    enough_values = rules.distinct * len(rows)
     numeric = np.setdiff1d(np.arange(rows.shape[1]), np.asarray(categories, dtype=int))
-    counts = [len(np.unique(rows[:, column])) for column in numeric]
-    n_continuous = np.sum(np.array(counts) >= rules.distinct * len(rows))
-    return bool(n_continuous >= rules.continuous_columns)
+    n_continuous = 0
+    for column in numeric:
+        n_values = len(np.unique(rows[:, column]))
+        n_continuous += n_values >= enough_values
+    return n_continuous >= rules.continuous_columns
 
 
 def _comparable(rows: NDArray, categories: Sequence[int] | NDArray) -> NDArray:

@@ -433,13 +433,15 @@ def class_scores(scores: NDArray) -> NDArray:
 
 def pair_votes(scores: NDArray, n_classes: int) -> NDArray:
     """Votes per class of all pairs i < j, whose positive scores mean j, plus less than half a vote of summed scores."""
-    votes, sums = np.zeros((2, len(scores), n_classes))
-    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
-        votes[:, j] += scores[:, k] > 0
-        votes[:, i] += scores[:, k] <= 0
-        sums[:, j] += scores[:, k]
-        sums[:, i] -= scores[:, k]
-    return votes + sums / (3.0 * (np.abs(sums) + 1.0))
+    votes = np.zeros((len(scores), n_classes))
+    sums = np.zeros((len(scores), n_classes))
+    for (i, j), score in zip(combinations(range(n_classes), 2), scores.T):
+        votes[:, j] += score > 0
+        votes[:, i] += score <= 0
+        sums[:, j] += score
+        sums[:, i] -= score
+    bounded_sums = sums / (3.0 * (np.abs(sums) + 1.0))
+    return votes + bounded_sums
 
 
 def used_rows(weight: NDArray | None, n: int) -> NDArray:
@@ -557,7 +559,10 @@ def encode_classes(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]
 def encode_numbers(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
     """Columns of mean 0 and variance 1."""
     Y = y.reshape(len(y), -1)
-    mean = weight @ Y / weight.sum()
-    scale = np.sqrt(weight @ (Y - mean) ** 2 / weight.sum())
-    scale = np.where(scale > 1e-13 * np.abs(mean), scale, 1.0)
+    total = weight.sum()
+    mean = weight @ Y / total
+    variance = weight @ (Y - mean) ** 2 / total
+    deviation = np.sqrt(variance)
+    is_constant = deviation <= 1e-13 * np.abs(mean)
+    scale = np.where(is_constant, 1.0, deviation)
     return (Y - mean) / scale, {"mean_": mean, "scale_": scale}

@@ -255,12 +255,15 @@ def _set_numbers(together: NDArray | None, n: int) -> NDArray:
 
 def _lowest_slots(heights: NDArray, sizes: NDArray, n: int) -> NDArray:
     """Columns of `n` bricks, put one by one on the lowest column; ties go to the smallest fold."""
-    level = heights.min() + -(-n // len(heights))
+    bricks_per_column = -(-n // len(heights))  # rounded up
+    level = heights.min() + bricks_per_column
     while np.maximum(level - heights, 0).sum() < n:
         level += 1
-    column = np.repeat(np.arange(len(heights)), np.maximum(level - heights, 0))
+    free_slots = np.maximum(level - heights, 0)
+    column = np.repeat(np.arange(len(heights)), free_slots)
     height = np.concatenate([np.arange(h, max(level, h)) for h in heights])
-    return column[np.lexsort((sizes[column], height))[:n]]
+    lowest_first = np.lexsort((sizes[column], height))
+    return column[lowest_first[:n]]
 
 
 def fold_numbers(

@@ -18,7 +18,9 @@ class SuspectLimits:
     robust_deviations: float = 5.0  # of an error from the median error
     interquartile_ranges: float = 3.0  # of the logarithm of a distance beyond the third quartile
     smallest_range: float = 0.05  # of the logarithms of distances; smaller ones are raised to it
-    asymmetry: float = 1e-8  # relative to the largest entry; less is rounding
+    asymmetry: float = (
+        1e-8  # or violation of a triangle, relative to the largest entry; less is rounding
+    )
 
 
 LIMITS = SuspectLimits()
@@ -68,34 +70,48 @@ def suspect_labels(held_out: OutOfFold, classes: NDArray, rate: float = 0.05) ->
     The data cannot decide everything: if 5 % of the items of a region have another label than the rest, calibrated
     probabilities are 5 %, whether these labels are wrong or not.
     """
+    target = held_out.target
+    proba = _less_sure(held_out)
+    probability = proba[np.arange(len(proba)), target]
+    suggested = proba.argmax(axis=1)
+
+    is_decided = proba.max(axis=1) > 0.5
+    shares_of_classes = np.bincount(target, minlength=proba.shape[1]) / max(len(target), 1)
+    if _mean_loss(probability) >= _mean_loss(shares_of_classes[target]):
+        is_decided[:] = False
+    threshold, false_alarms = _alarm_threshold(proba[is_decided], len(proba), rate)
+
+    is_improbable = probability <= threshold
+    is_suspect = is_decided & is_improbable & (suggested != target)
+    places = np.flatnonzero(is_suspect)
+    places = places[np.argsort(probability[places], kind="stable")]
+    return Suspects(
+        items=held_out.rows[places],
+        given=classes[target[places]],
+        suggested=classes[suggested[places]],
+        probability=probability[places],
+        threshold=threshold,
+        false_alarms=false_alarms,
+    )
+
+
+def _less_sure(held_out: OutOfFold) -> NDArray:
+    """Out-of-fold probabilities, raised to a power of at most 1 that makes the given labels most probable."""
     n, n_classes = held_out.prediction.shape
     onehot = np.eye(n_classes)[held_out.target]
     pull = LIMITS.temperature_pull
-    power = min(1.0, fit_temperature(held_out.prediction, onehot, np.ones(n), pull=pull))
-    proba = sharpen(held_out.prediction, power)
-    right = proba[np.arange(n), held_out.target]
-    best = proba.argmax(axis=1)
+    power = fit_temperature(held_out.prediction, onehot, np.ones(n), pull=pull)
+    return sharpen(held_out.prediction, min(1.0, power))
 
-    is_decided = proba.max(axis=1) > 0.5
-    if _mean_loss(right) >= _mean_loss(onehot.mean(axis=0)[held_out.target]):
-        is_decided[:] = False
-    values = proba[is_decided]
-    values = np.sort(values[values < 0.5])
-    shares = np.cumsum(values) / max(len(proba), 1)
-    inside = np.searchsorted(shares, rate + 1e-12, side="right")
-    threshold = float(values[inside - 1]) if inside else 0.0
-    alarms = float(shares[inside - 1]) if inside else 0.0
 
-    places = np.flatnonzero(is_decided & (right <= threshold) & (best != held_out.target))
-    places = places[np.argsort(right[places], kind="stable")]
-    return Suspects(
-        held_out.rows[places],
-        classes[held_out.target[places]],
-        classes[best[places]],
-        right[places],
-        threshold,
-        alarms,
-    )
+def _alarm_threshold(proba: NDArray, n: int, rate: float) -> tuple[float, float]:
+    """The largest threshold below one half with a share of false alarms of at most `rate`, and that share."""
+    improbable = np.sort(proba[proba < 0.5])
+    false_alarms = np.cumsum(improbable) / max(n, 1)
+    n_below = np.searchsorted(false_alarms, rate + 1e-12, side="right")
+    if n_below == 0:
+        return 0.0, 0.0
+    return float(improbable[n_below - 1]), float(false_alarms[n_below - 1])
 
 
 def _mean_loss(right: NDArray) -> float:
@@ -118,9 +134,11 @@ def suspect_numbers(held_out: OutOfFold) -> OddNumbers:
     For normal errors that is one in two million; for heavy tails more, up to a few percent.
     """
     errors = held_out.target - held_out.prediction
-    center = np.median(errors)
-    spread = 1.4826 * np.median(np.abs(errors - center))
-    size = np.abs(errors - center) / (spread if spread > 0.0 else np.inf)
+    deviations = np.abs(errors - np.median(errors))
+    spread = 1.4826 * np.median(deviations)
+    if spread == 0.0:
+        spread = np.inf
+    size = deviations / spread
     places = np.flatnonzero(size > LIMITS.robust_deviations)
     places = places[np.argsort(-size[places], kind="stable")]
     return OddNumbers(
@@ -142,7 +160,9 @@ def far_items(D: NDArray) -> NDArray:
     Ranges are those of the logarithms of the distances to the nearest item. If these are normal, one item in 400,000
     is that far.
     """
-    nearest = (D + np.where(np.eye(len(D), dtype=bool), np.inf, 0.0)).min(axis=1)
+    to_others = D.astype(np.float64)
+    np.fill_diagonal(to_others, np.inf)
+    nearest = to_others.min(axis=1)
     positive = nearest[nearest > 0.0]
     if len(positive) < 4:
         return np.zeros(0, dtype=int)
@@ -150,7 +170,9 @@ def far_items(D: NDArray) -> NDArray:
     low, high = np.quantile(logs, [0.25, 0.75])
     spread = max(high - low, LIMITS.smallest_range)
     limit = high + LIMITS.interquartile_ranges * spread
-    return np.array([i for i in np.argsort(-logs, kind="stable") if logs[i] > limit], dtype=int)
+    farthest_first = np.argsort(-logs, kind="stable")
+    n_far = np.count_nonzero(logs > limit)
+    return farthest_first[:n_far]
 
 
 class OddPair(NamedTuple):
@@ -166,13 +188,18 @@ def most_asymmetric(K: NDArray, k: int = 5) -> list[OddPair]:
     """The k pairs whose two directions differ most, if they differ by more than rounding."""
     gap = np.triu(np.abs(K - K.T), 1)
     largest = float(np.abs(K).max()) or 1.0
-    order = np.argsort(-gap, axis=None, kind="stable")[:k]
-    pairs = [(int(i), int(j)) for i, j in zip(*np.unravel_index(order, K.shape))]
     return [
         OddPair(i, j, float(gap[i, j]) / largest)
-        for i, j in pairs
+        for i, j in _largest_entries(gap, k)
         if gap[i, j] > LIMITS.asymmetry * largest
     ]
+
+
+def _largest_entries(matrix: NDArray, k: int) -> list[tuple[int, int]]:
+    """Rows and columns of the k largest entries, the largest first."""
+    order = np.argsort(-matrix, axis=None, kind="stable")[:k]
+    rows, columns = np.unravel_index(order, matrix.shape)
+    return list(zip(rows.tolist(), columns.tolist()))
 
 
 def worst_triangles(D: NDArray, k: int = 5) -> list[OddPair]:
@@ -181,18 +208,20 @@ def worst_triangles(D: NDArray, k: int = 5) -> list[OddPair]:
     ``D_ij - min_l (D_il + D_lj)`` relative to the largest distance, for symmetric distances: O(n^3).
     """
     n = len(D)
+    items = np.arange(n)
     largest = float(D.max(initial=0.0)) or 1.0
     excess = np.zeros((n, n))
     through = np.zeros((n, n), dtype=int)
     for i in range(n):
         ways = D[i][:, None] + D  # by the third item and the last
         ways[i] = np.inf
-        ways[np.arange(n), np.arange(n)] = np.inf
+        ways[items, items] = np.inf
         through[i] = ways.argmin(axis=0)
-        excess[i] = D[i] - ways[through[i], np.arange(n)]
+        excess[i] = D[i] - ways[through[i], items]
     excess = np.triu(excess, 1)
-    pairs = zip(*np.unravel_index(np.argsort(-excess, axis=None, kind="stable")[:k], (n, n)))
-    odd = [
-        OddPair(int(i), int(j), float(excess[i, j]) / largest, int(through[i, j])) for i, j in pairs
-    ]
-    return [pair for pair in odd if pair.amount > 1e-8]
+    violations = []
+    for i, j in _largest_entries(excess, k):
+        amount = float(excess[i, j]) / largest
+        if amount > LIMITS.asymmetry:
+            violations.append(OddPair(i, j, amount, int(through[i, j])))
+    return violations

@@ -182,9 +182,12 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         check_is_fitted(self)
         items = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         encoded = encode_target(y, len(items), self.target_kind_, self.classes_, self.moments_)
-        T = encoded.target(slice(None), slice(None))
-        misses = np.where(np.isnan(T), 0.0, self.kernel_(items) - T)
-        return float(1.0 - np.sum(misses**2) / max(np.nansum(T**2), np.finfo(float).tiny))
+        everything = slice(None)
+        target = encoded.target(everything, everything)
+        is_unknown = np.isnan(target)
+        misses = np.where(is_unknown, 0.0, self.kernel_(items) - target)
+        total = max(np.nansum(target**2), np.finfo(float).tiny)
+        return float(1.0 - np.sum(misses**2) / total)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

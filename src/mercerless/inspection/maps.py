@@ -77,9 +77,13 @@ def principal_plane(D: NDArray) -> NDArray:
     squares = squares - squares.mean(axis=1, keepdims=True)
     if n < 2:
         return np.zeros((n, 2))
-    values, vectors = eigh((squares + squares.T) / 2.0, subset_by_index=(max(0, n - 2), n - 1))
-    points = vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0))
-    return points * np.sign(points[np.abs(points).argmax(axis=0), [0, 1]] + 1e-300)
+    symmetric = (squares + squares.T) / 2.0
+    values, vectors = eigh(symmetric, subset_by_index=(max(0, n - 2), n - 1))
+    lengths = np.sqrt(np.maximum(values[::-1], 0.0))
+    points = vectors[:, ::-1] * lengths
+    # the sign of an axis is arbitrary: the largest coordinate is positive
+    largest = points[np.abs(points).argmax(axis=0), [0, 1]]
+    return points * np.where(largest < 0.0, -1.0, 1.0)
 
 
 def kept_neighbors(D: NDArray, points: NDArray) -> float:

@@ -523,11 +523,15 @@ class ValidationObjective:
         """A box around the kernel's usual parameters, and the ranges of the others."""
         alphas = np.log(np.multiply((1e-10, 1e4), self.scale))
         limits = {"positive": alphas, "negative": alphas, "radius": np.log((1e-3, 10.0))}
-        middle = initial_theta(self.rows.kernel, self.rows.items, np.random.RandomState(0))
+        kernel = self.rows.kernel
+        middle = initial_theta(kernel, self.rows.items, np.random.RandomState(0))
         reach = np.maximum(5.0, np.abs(middle))
-        low, high = self.rows.kernel.bounds.T
-        box = np.column_stack([np.maximum(low, middle - reach), np.minimum(high, middle + reach)])
-        return np.vstack([box, *(limits[name] for name in self.free)])
+        lowest, highest = kernel.bounds.T
+        low = np.maximum(lowest, middle - reach)
+        high = np.minimum(highest, middle + reach)
+        of_kernel = np.column_stack([low, high])
+        of_others = [limits[name] for name in self.free]
+        return np.vstack([of_kernel, *of_others])
 
     def start(self, random: np.random.RandomState) -> NDArray:
         """A random start after Oglic and Gaertner (2018), appendix E.1, on scales that do not depend on units."""

@@ -97,8 +97,10 @@ class BandwidthDisplay(Display):
         return display.plot(max_features=max_features, ax=ax)
 
     def _draw(self, ax: Any, max_features: int = 20) -> None:
-        features = np.argsort(-self.relevance.mean(axis=0), kind="stable")[:max_features]
-        image = self.relevance[np.argsort(self.order, kind="stable")][:, features].T
+        most_relevant = np.argsort(-self.relevance.mean(axis=0), kind="stable")
+        features = most_relevant[:max_features]
+        by_prediction = np.argsort(self.order, kind="stable")
+        image = self.relevance[by_prediction][:, features].T
         picture = ax.imshow(image, aspect="auto", interpolation="nearest", cmap="cividis", vmin=0)
         ax.set_yticks(range(len(features)), [self.feature_names[i] for i in features])
         ax.set_xlabel("support points, by prediction")
