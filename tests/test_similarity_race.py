@@ -1,4 +1,4 @@
-"""What saves time for many items: the race of settings in one fold, main axes of profiles, nearest items."""
+"""Many items (a race of settings, main axes of profiles, nearest items), few items, and many classes."""
 
 from dataclasses import replace
 
@@ -6,19 +6,22 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_classification
 from stacks import scores_of_settings
 
 from mercerless import SimilarityClassifier, SimilarityRegressor
 from mercerless.core.folds import splits_of
+from mercerless.persistence import load, save
 from mercerless.similarity import landmarks as landmarks_module
 from mercerless.similarity import stack as stacks_module
 from mercerless.similarity.families import (
     GRIDS,
+    ClassPairs,
     Comparisons,
     Profiles,
     Setting,
     all_settings,
+    default_families,
     fit_members,
 )
 from mercerless.similarity.solver import _nearest, main_axes, neighbor_means, pivots_of
@@ -261,3 +264,88 @@ def test_classes_of_few_items_have_more_equal_weights(monkeypatch):
 def test_numbers_of_few_items_are_pulled_as_others():
     source = AllItems(comparisons(np.arange(50), np.arange(50)), np.arange(50) % 5)
     assert source.pull(classify=True) > source.pull(classify=False) == RULES.pull
+
+
+# ------------------------------------------------------------------------------------------------- pairs of classes
+
+
+def pair_decisions(K, K_new, y, weight, penalty, a, b):
+    """Weighted kernel ridge regression with an intercept on two classes, by its normal equations."""
+    rows = np.flatnonzero((y == a) | (y == b))
+    sign = np.where(y[rows] == a, 1.0, -1.0)
+    w = weight[rows] / weight[rows].mean()
+    n = len(rows)
+    center = np.eye(n) - np.outer(np.ones(n), w) / n
+    root = np.sqrt(w)
+    centered = root[:, None] * (center @ K[np.ix_(rows, rows)] @ center.T) * root
+    ridge = penalty * np.linalg.norm(centered)
+    mean = np.average(sign, weights=w)
+    dual = np.linalg.solve(centered + ridge * np.eye(n), root * (sign - mean))
+    coef = root * dual
+    return K_new[:, rows] @ coef + mean - (w @ K[np.ix_(rows, rows)] / n) @ coef
+
+
+def test_votes_of_pairs_against_a_loop_over_them():
+    items = np.arange(90)
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0.5, 2.0, size=90)
+    family = ClassPairs().fit(comparisons(items, items), TARGETS[:90], weight)
+    new = comparisons(np.arange(90, 110), items)
+    K = family.features(family.learn_base(comparisons(items, items)), GRIDS.pair_width)
+    K_new = family.features(family.base(new), GRIDS.pair_width)
+    for setting, scores in zip(family.settings, family.scores(new)):
+        expected = np.zeros((20, 4))
+        for a in range(4):
+            for b in range(4):
+                if a != b:
+                    decision = pair_decisions(K, K_new, Y[:90], weight, setting.parameter, a, b)
+                    expected[:, a] += np.clip(decision, -1.0, 1.0) / 3.0
+        assert_allclose(scores, expected, atol=1e-8)
+
+
+def test_a_class_without_items_loses_every_pair():
+    items = np.flatnonzero(Y[:90] < 3)
+    family = ClassPairs().fit(comparisons(items, items), TARGETS[items], np.ones(len(items)))
+    scores = family.scores(comparisons(np.arange(90, 110), items))
+    assert_allclose(scores[:, :, 3], -1.0)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "takes_part"), [(10, False), (11, True), (50, True), (51, False)]
+)
+def test_pairs_take_part_for_more_than_ten_classes(n_classes, takes_part):
+    names = {setting.family for setting in all_settings(default_families(True, 300, n_classes))}
+    assert ("pairs" in names) is takes_part
+    assert "pairs" not in {s.family for s in all_settings(default_families(False, 300, n_classes))}
+
+
+@pytest.mark.slow
+def test_a_model_of_fifteen_classes_has_pairs_and_is_saved_and_explained(tmp_path):
+    points, y = make_classification(
+        400,
+        20,
+        n_informative=10,
+        n_classes=15,
+        n_clusters_per_class=1,
+        class_sep=1.5,
+        random_state=15,
+    )
+    D = cdist(points, points, "cityblock")
+    model = SimilarityClassifier("precomputed", kind="distance", random_state=0)
+    model.fit(D[:315, :315], y[:315])
+    assert model.family_scores_["pairs"]["weight"] > 0.0
+    proba = model.predict_proba(D[315:, :315])
+    assert np.mean(proba.argmax(axis=1) == y[315:]) > 0.6
+    explained = model.explain(D[315:318, :315], train=D[:315, :315])
+    total = explained.base + explained.shares.sum(axis=1) + explained.rest
+    assert_allclose(total, explained.score, atol=1e-8)
+    save(model, tmp_path / "model.skops")
+    again = load(tmp_path / "model.skops")
+    assert_allclose(again.predict_proba(D[315:, :315]), proba, atol=1e-12)
+
+
+def test_several_labels_have_no_pairs_of_classes():
+    labels = (np.arange(60)[:, None] // 2 ** np.arange(6)) % 2  # twelve columns of targets
+    model = SimilarityClassifier("precomputed", kind="distance", random_state=0)
+    model.fit(D[:60, :60], labels)
+    assert "pairs" not in model.family_scores_

@@ -451,4 +451,22 @@ BUGS = [
         "if False:\n            name =",
         "test_disk.py -k although_memory",
     ),
+    Bug(
+        "pairs-learn-the-sign-of-one-class-only",
+        "coef[members[b], :, a] = -dual[n_first:, :, 0]",
+        "coef[members[b], :, a] = dual[n_first:, :, 0]",
+        "test_similarity_race.py -k loop_over_them",
+    ),
+    Bug(
+        "pairs-votes-are-not-cut",
+        "votes = np.clip(decisions, -1.0, 1.0)",
+        "votes = decisions",
+        "test_similarity_race.py -k loop_over_them",
+    ),
+    Bug(
+        "pairs-of-several-labels",
+        "has_one_class_each = classify and bool(np.all((targets > 0.0).sum(axis=1) == 1))",
+        "has_one_class_each = classify",
+        "test_similarity_race.py -k several_labels",
+    ),
 ]

@@ -1065,6 +1065,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
     - ``"profiles"``: kernel ridge regression with a Gaussian of the rows of standardized distances, which is positive
       definite whatever the distances are: two items are alike if their distances to all others are;
     - ``"class_distances"``: the mean distance to the nearest items of every class, or its logarithm;
+    - ``"pairs"``, for 11 to 50 classes: votes of kernel ridge regressions for every two classes;
     - ``"logistic_similarities"``, ``"logistic_distances"``, for at most 200 items: logistic regression on the centered
       similarities or on the standardized distances, stopped early.
 
@@ -1369,7 +1370,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
 class SimilarityRegressor(MultiOutputMixin, RegressorMixin, _Similarity):
     """The automatic regressor for any similarity or distance: a stack of learners.
 
-    The same families as `SimilarityClassifier` but ``"class_distances"`` and the logistic ones, without calibration
+    The same families as `SimilarityClassifier` but those of classes and the logistic ones, without calibration
     ::
 
         f(x) = mean + sum_m weights[m] * (score[m](x) - mean),   weights >= 0

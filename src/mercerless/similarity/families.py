@@ -26,6 +26,7 @@ from mercerless.similarity.solver import (
     main_axes,
     nearest_of_classes,
     neighbor_means,
+    pair_path,
     spectral_path,
     squared_distances,
 )
@@ -48,6 +49,11 @@ class Grids:
     #: Profiles of more items have so many main axes in the final fit: a prediction costs ``n * rank``, not ``n^2``.
     exact_profiles: int = 400
     profile_rank: int = 100
+    #: Penalties and width of ridge regressions for two classes each.
+    pair_penalties: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
+    pair_width: float = 0.3
+    #: For more than so many classes, and at most so many, these take part.
+    pair_classes: tuple[int, int] = (10, 50)
     #: Numbers of nearest items that vote.
     neighbors: tuple[int, ...] = (1, 3, 5, 9, 15, 25)
     #: Numbers of nearest items of a class whose distances are averaged.
@@ -71,6 +77,7 @@ NEED_DIAGONAL = (
     "profiles",
     "class_distances",
     "profile_neighbors",
+    "pairs",
 )
 
 
@@ -510,6 +517,41 @@ class Profiles(LinearFamily):
         return kernel_path(features, self.targets, parameters_of(settings), self.weight)
 
 
+class ClassPairs(Profiles):
+    """Votes of kernel ridge regressions for two classes each, which learn from the items of these two alone."""
+
+    coef: NDArray  # (n, n_settings, q), of every item in the pairs of its class
+    intercept: NDArray  # (n_settings, q, q)
+
+    settings = settings_of("pairs", GRIDS.pair_penalties, (GRIDS.pair_width,))
+
+    def _learn(self, train: Comparisons) -> None:
+        kernel = self.features(self.learn_base(train), GRIDS.pair_width)
+        penalties = parameters_of(self.settings)
+        self.coef, self.intercept = pair_path(kernel, self.targets, penalties, self.weight)
+
+    def scores(self, new: Comparisons) -> NDArray:
+        kernel = self.features(self.base(new), GRIDS.pair_width)
+        n_settings, n_classes = self.intercept.shape[:2]
+        values = np.empty((n_classes, len(new), n_settings, n_classes))
+        for label, column in enumerate(self.targets.T):
+            members = np.flatnonzero(column > 0.0)
+            values[label] = np.tensordot(kernel.take(members, axis=1), self.coef[members], 1)
+        pairs = values.transpose(2, 1, 0, 3)
+        decisions = pairs - pairs.swapaxes(2, 3) + self.intercept[:, None]
+        votes = np.clip(decisions, -1.0, 1.0)
+        return votes.sum(axis=3) / (n_classes - 1)
+
+    def split(self, known: Any, new: Any) -> list[Any]:
+        """Nothing is split among the items, since votes are cut at one: all is base."""
+        nothing = np.zeros((len(new), len(self.targets)))
+        effects = np.zeros(self.targets.shape)
+        return [SplitScore(nothing, effects, scores) for scores in self.scores(new)]
+
+    def item_sizes(self) -> Iterator[tuple[Setting, NDArray]]:
+        yield from zip(self.settings, np.linalg.norm(self.coef, axis=2).T)
+
+
 def vote(ranks: NDArray, targets: NDArray, settings: Sequence[Setting], weight: NDArray) -> NDArray:
     """Mean targets (n_settings, m, q) of the items of lowest rank."""
     counts = [int(setting.parameter) for setting in settings]
@@ -571,8 +613,10 @@ class ClassDistances(StackFamily):
         return parts
 
 
-def default_families(classify: bool = True, n_items: int = 0) -> tuple[StackFamily, ...]:
-    """The families that compete for this many items, in the order of the settings."""
+def default_families(
+    classify: bool = True, n_items: int = 0, n_classes: int = 0
+) -> tuple[StackFamily, ...]:
+    """The families that compete for this many items and classes, in the order of the settings."""
     is_logistic = classify and n_items <= GRIDS.logistic_items
     families: list[StackFamily] = [Spectral()]
     if is_logistic:
@@ -583,6 +627,9 @@ def default_families(classify: bool = True, n_items: int = 0) -> tuple[StackFami
     families += [Gaussians(), Profiles()]
     if classify:
         families.append(ClassDistances())
+        fewest, most = GRIDS.pair_classes
+        if fewest < n_classes <= most:
+            families.append(ClassPairs())
     return tuple(families)
 
 

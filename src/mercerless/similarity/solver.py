@@ -1,6 +1,7 @@
 """Learners on one matrix of similarities: ridges on its spectrum and on features, neighbors, and the 1-norm machine."""
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -359,6 +360,35 @@ def kernel_path(
     dual = ridge_path(centered, root * (Y - mean), penalties)
     coef = root[:, :, None] * dual
     intercept = mean - np.tensordot(column_mean, coef, 1)
+    return coef, intercept
+
+
+def pair_path(
+    K: NDArray, Y: NDArray, penalties: Sequence[float], weight: NDArray
+) -> tuple[NDArray, NDArray]:
+    """`kernel_path` for every pair of classes a and b, +1 and -1, on the items of these two alone.
+
+    Returns coef (n, n_penalties, q) and intercept (n_penalties, q, q): an item of class a has in column b its
+    coefficient of the pair (a, b), so that the value of the pair is ``g_ab - g_ba + intercept_ab``, with ``g_ab`` the
+    sum of ``k(x, i) coef_ib`` over the items i of a. A class without items has coefficients of 0 and loses every pair.
+    """
+    n_classes = Y.shape[1]
+    coef = np.zeros((len(K), len(penalties), n_classes))
+    intercept = np.zeros((len(penalties), n_classes, n_classes))
+    members = [np.flatnonzero(column > 0.0) for column in Y.T]
+    for a, b in combinations(range(n_classes), 2):
+        rows = np.concatenate([members[a], members[b]])
+        if not len(rows):
+            continue
+        n_first = len(members[a])
+        signs = np.ones((len(rows), 1))
+        signs[n_first:] = -1.0
+        part = K.take(rows, axis=0).take(rows, axis=1)
+        dual, level = kernel_path(part, signs, penalties, weight[rows])
+        coef[members[a], :, b] = dual[:n_first, :, 0]
+        coef[members[b], :, a] = -dual[n_first:, :, 0]
+        intercept[:, a, b] = level[:, 0]
+        intercept[:, b, a] = -level[:, 0]
     return coef, intercept
 
 

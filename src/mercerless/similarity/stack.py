@@ -196,7 +196,9 @@ class AllItems:
 
     def learn(self, targets: NDArray, weight: NDArray, classify: bool) -> "LearnedItems":
         """Families fitted on the items of all folds but one, and at last on all."""
-        families = default_families(classify, len(targets))
+        has_one_class_each = classify and bool(np.all((targets > 0.0).sum(axis=1) == 1))
+        n_classes = targets.shape[1] if has_one_class_each else 0
+        families = default_families(classify, len(targets), n_classes)
         return LearnedItems(families, self.row_families, self, targets, weight)
 
 
