@@ -56,8 +56,16 @@ for name, needed, accuracy in rows:
 figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 names, counts, accuracies = zip(*rows)
 ax.plot(counts, accuracies, "o-", color="#0072B2")
-for name, count, accuracy in rows:
-    ax.annotate(name, (count, accuracy), xytext=(4, -14), textcoords="offset points", fontsize=8)
+for place, (name, count, accuracy) in enumerate(rows):
+    above_or_below = (0, 8) if place % 2 else (0, -16)
+    ax.annotate(
+        name,
+        (count, accuracy),
+        xytext=above_or_below,
+        textcoords="offset points",
+        fontsize=8,
+        ha="center",
+    )
 ax.set(xlabel="comparisons to fit", ylabel="accuracy on new items", ylim=(0.5, 1.0))
 ax.set(xlim=(0, 52000), xticks=counts, title="Accuracy by the number of comparisons")
 ax.spines[["top", "right"]].set_visible(False)

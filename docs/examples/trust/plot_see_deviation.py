@@ -26,7 +26,8 @@ print(
 )
 
 # %%
-# Both contain nine of ten new targets; the band of deviations is narrow where the noise is small.
+# Both contain about nine of ten new targets, and both are narrow where the noise is small. Here the noise is normal, so
+# they nearly coincide.
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(layout="constrained")
