@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mercerless.core import estimator as base
+from mercerless.core.basis import make_basis
 from mercerless.core.validation import as_items
 from mercerless.kernels import Gaussian, Precomputed
 from mercerless.lowrank import Landmarks
@@ -43,10 +44,10 @@ def test_weights_that_are_used_have_mean_one():
 
 def test_rows_without_weight_take_their_columns_with_them():
     K = RNG.normal(size=(5, 5))
-    used = np.array([0, 2, 4])
-    assert_array_equal(base.used_items(Precomputed(), K, used), K[::2, ::2])
-    assert_array_equal(base.used_items(Gaussian(1.0), K, used), K[::2])
-    assert base.used_items(Precomputed(), K, np.arange(5)) is K
+    weight = np.array([1.0, 0.0, 1.0, 0.0, 1.0])
+    assert_array_equal(make_basis(Precomputed(), K, weight).items, K[::2, ::2])
+    assert_array_equal(make_basis(Gaussian(1.0), K, weight).items, K[::2])
+    assert make_basis(Precomputed(), K, np.ones(5)).items is K
 
 
 @pytest.mark.parametrize("n_classes", [3, 4])

@@ -208,12 +208,6 @@ class KernelEstimator(FittedEstimator):
             self._numeric_items = rows is not None and rows.ndim == 2
         return rows if rows is not None and self._numeric_items else items
 
-    def _compare_with(self, items: Any, columns: NDArray | None) -> NDArray:
-        """Comparisons of new items with those of ``X_fit_``, or of a precomputed matrix some columns, None for all."""
-        no_rows = np.arange(0)
-        basis_type = basis_type_of(self.kernel_)
-        return basis_type(self.kernel_, self.X_fit_, no_rows, 0, landmarks=columns).compare(items)
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = is_precomputed(self.kernel)
@@ -464,11 +458,6 @@ def same_value(values: NDArray) -> float | None:
 def matrix_name(kernel: Kernel) -> str:
     """Name of a kernel's matrix in messages."""
     return basis_type_of(kernel).matrix_name
-
-
-def used_items(kernel: Kernel, items: Any, used: NDArray) -> Any:
-    """The items at these positions; of a precomputed matrix their rows and columns."""
-    return basis_type_of(kernel)(kernel, items, np.arange(len(items)), len(items)).take(used)
 
 
 def landmark_rows(

@@ -563,12 +563,6 @@ def check_weight(sample_weight: Any, n: int) -> NDArray:
     return weight
 
 
-def check_weight_or_none(sample_weight: Any, n: int) -> NDArray | None:
-    """`check_weight`, but None if all weights are one: for code that handles the two differently."""
-    weight = check_weight(sample_weight, n)
-    return None if np.all(weight == 1.0) else weight
-
-
 def weights_or_ones(weight: NDArray | None, n: int) -> NDArray:
     """The weights of n rows; ones unless given."""
     return np.ones(n) if weight is None else weight
