@@ -47,8 +47,8 @@ BUGS = [
     ),
     Bug(
         "fast-announced-in-silence",
-        "        if progress_setting() is not False:\n            print(message",
-        "        if True:\n            print(message",
+        '        if progress_setting() is not False:\n            print(f"{message}',
+        '        if True:\n            print(f"{message}',
         f"{TIMING} -k silences",
     ),
     Bug(

@@ -48,14 +48,14 @@ BUGS = [
     ),
     Bug(
         "items-lists-and-pairs-share",
-        "memory.store(type(self).__name__, symmetric)",
+        "memory.store(name, symmetric)",
         "memory.store(symmetric)",
         f"{FUNCTIONS} -k share_nothing",
     ),
     Bug(
         "items-directions-share",
-        "memory.store(type(self).__name__, symmetric)",
-        "memory.store(type(self).__name__)",
+        "memory.store(name, symmetric)",
+        "memory.store(name)",
         f"{FUNCTIONS} -k directed_values",
     ),
     # changed functions

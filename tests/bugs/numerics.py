@@ -789,8 +789,8 @@ BUGS = [
     # functions of items, the embedding, both directions
     Bug(
         "store-mixes-directions",
-        "memory.store(type(self).__name__, symmetric)",
-        "memory.store(type(self).__name__, True)",
+        "memory.store(name, symmetric)",
+        "memory.store(name, True)",
         f"{ITEMS} -k directed_values",
     ),
     Bug(
