@@ -465,7 +465,7 @@ def test_a_page_is_written_by_one_thread(table, monkeypatch):
     """On busy cores threads wait for each other: a page took 69 s with two, 3 s of processor time with one."""
     seen = []
 
-    def listen(comparison):
+    def listen(comparison, rows):
         seen.extend(pool["num_threads"] for pool in threadpool_info())
         return Html()
 
