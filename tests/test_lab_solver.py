@@ -34,7 +34,12 @@ from mercerless.lab.support import fold_supports, select_support
 from mercerless.table.fit import fit_table
 from mercerless.table.members.candidate import Contest
 from mercerless.table.members.local import LocalMachines
-from mercerless.table.members.ridge import RidgeOnAllRows, all_rows_candidates, one_bandwidth
+from mercerless.table.members.ridge import (
+    RidgeOnAllRows,
+    all_rows_candidates,
+    bandwidth_per_feature,
+    one_bandwidth,
+)
 from mercerless.table.weighing import cross_weighed
 
 FORMS = {"gaussian": LocalGaussian, "exponential": LocalExponential, "laplace": LocalLaplace}
@@ -424,6 +429,27 @@ def test_rows_held_out_are_averaged_by_the_weights_of_other_folds():
     alone = [(np.zeros(0, dtype=int), held[:1])]  # nobody else to ask
     predictions = cross_weighed([first[:1], second[:1]], np.array([0.3, 0.7]), weigh, alone)
     assert_allclose(predictions, 0.3 * first[:1] + 0.7 * second[:1])
+
+
+@pytest.mark.parametrize("form", ["gaussian", "laplace"])
+def test_the_last_ridge_model_has_the_median_settings_of_the_folds(form):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(90, 3))
+    noisy = np.sin(2 * X[:, :1]) + rng.normal(size=(90, 1))
+    rows = Rows(X, noisy / noisy.std())
+    folds = [(train, test) for train, test in KFold(3).split(X)]
+    known = [rows.take(train) for train, _ in folds]
+    plain, learned = all_rows_candidates(form, rows, folds)
+    for candidate, fit in ((plain, one_bandwidth), (learned, bandwidth_per_feature)):
+        models = [fit(form, part) for part in known]
+        last = candidate.refit()
+        assert_allclose(last.log_ridge, np.median([model.log_ridge for model in models]))
+        widths = np.array([model.log_bandwidths for model in models])
+        assert_allclose(last.log_bandwidths, np.sort(widths, axis=0)[1])
+        assert_allclose(last.linear_weight, np.median([m.linear_weight for m in models]))
+        assert last.certificate == max(model.certificate for model in models)
+        assert len(last.coef) == len(rows)
+        assert_allclose(last.coef, with_coefficients(last, rows).coef, rtol=1e-8)
 
 
 @pytest.mark.parametrize("n, q", [(1, 1), (2, 3), (30, 2)])

@@ -121,13 +121,13 @@ BUGS = [
     ),
     Bug(
         "lab2-ridge-sees-all-rows",
-        "one_bandwidth(form, known).predict(rows.X[valid], known.X)",
+        "plain[-1].predict(rows.X[valid], known.X)",
         "one_bandwidth(form, rows).predict(rows.X[valid], rows.X)",
         f"{SOLVER} -k fits_without_them",
     ),
     Bug(
         "lab2-evidence-sees-all-rows",
-        "bandwidth_per_feature(form, known).predict(rows.X[valid], known.X)",
+        "learned[-1].predict(rows.X[valid], known.X)",
         "bandwidth_per_feature(form, rows).predict(rows.X[valid], rows.X)",
         f"{SOLVER} -k fits_without_them",
     ),

@@ -5,6 +5,18 @@ from bugs import Bug
 CLASSES = "test_table_classes.py"
 
 BUGS = [
+    Bug(
+        "table-last-ridge-of-the-first-fold",
+        "log_ridge = float(np.median([model.log_ridge for model in models]))",
+        "log_ridge = models[0].log_ridge",
+        "test_lab_solver.py -k median_settings",
+    ),
+    Bug(
+        "table-last-bandwidths-of-the-first-fold",
+        "log_bandwidths = np.median([model.log_bandwidths for model in models], axis=0)",
+        "log_bandwidths = models[0].log_bandwidths",
+        "test_lab_solver.py -k median_settings",
+    ),
     # speed: what is kept, single precision, iterations of trees
     Bug(
         "table-fixed-points-forget-the-bandwidths",

@@ -43,27 +43,54 @@ def all_rows_candidates(
 
     One bandwidth and ridge by exact leave-one-out; and one bandwidth per feature, a linear kernel and the ridge by
     `shared_evidence`. Both are chosen on at most 300 rows, which carry over, again for every fold: the targets of
-    held-out rows do not enter their predictions at all.
+    held-out rows do not enter their predictions at all. The fit to all rows has the median settings of the folds, see
+    `like_folds`.
     """
     rows = replace(rows, X=np.asarray(rows.X, dtype=float))
     plain = []
     learned = []
+    out_of_fold = []
+    out_of_fold_learned = []
     for train, valid in folds:
         known = rows.take(train)
-        plain.append(one_bandwidth(form, known).predict(rows.X[valid], known.X))
-        learned.append(bandwidth_per_feature(form, known).predict(rows.X[valid], known.X))
+        plain.append(one_bandwidth(form, known))
+        learned.append(bandwidth_per_feature(form, known, report))
+        out_of_fold.append(plain[-1].predict(rows.X[valid], known.X))
+        out_of_fold_learned.append(learned[-1].predict(rows.X[valid], known.X))
     return [
         Candidate(
             f"{form}, all rows, one bandwidth",
-            np.concatenate(plain),
-            partial(one_bandwidth, form, rows),
+            np.concatenate(out_of_fold),
+            partial(like_folds, plain, rows),
         ),
         Candidate(
             f"{form}, all rows",
-            np.concatenate(learned),
-            partial(bandwidth_per_feature, form, rows, report),
+            np.concatenate(out_of_fold_learned),
+            partial(like_folds, learned, rows),
         ),
     ]
+
+
+def like_folds(models: Sequence[Expansion], rows: Rows) -> Expansion:
+    """The model of all rows with the median settings of those of the folds.
+
+    Weights and slopes are those of the folds' models, so the last one must be like them. Chosen anew on some rows, its
+    ridge can be ten times theirs if targets are noisy: with a tenth of 1000 labels flipped, the log-loss of new rows
+    was .557 on eeg (.386 with the median settings) and .324 on ijcnn1 (.236).
+    """
+    log_bandwidths = np.median([model.log_bandwidths for model in models], axis=0)
+    log_ridge = float(np.median([model.log_ridge for model in models]))
+    linear_weight = float(np.median([model.linear_weight for model in models]))
+    certificate = max(model.certificate for model in models)
+    model = Expansion(
+        models[0].form,
+        np.arange(len(rows)),
+        log_bandwidths,
+        log_ridge,
+        linear_weight,
+        certificate=certificate,
+    )
+    return with_coefficients(model, rows)
 
 
 def one_bandwidth(form: str, rows: Rows) -> Expansion:
