@@ -1079,25 +1079,24 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
         described differently for each similarity as a dict X.
     kind : {"auto", "similarity", "distance", "dissimilarity"}, or dict of these, default="auto"
         What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities (which may be negative or
-        differ from 0 on the diagonal) ``-d``. ``"auto"`` asks `mercerless.spectra.matrix_kind`. A dict is for several
-        similarities that have names.
+        differ from 0 on the diagonal) ``-d``. ``"auto"`` detects it by `mercerless.spectra.matrix_kind`. A dict is for
+        several similarities that have names.
     landmarks : int, Landmarks, array-like of int, None or "auto", default="auto"
         Compare every item with this many landmarks only, in training and prediction. A number draws them at random;
-        ``Landmarks(number, "pursuit")`` compares with twice as many and keeps those that say most about the targets;
+        ``Landmarks(number, "pursuit")`` compares with twice as many and keeps the most informative ones;
         ``Landmarks(number, neighbors=...)`` also compares each item with its nearest, found through the landmarks;
         an array holds their row numbers. None compares all items. ``"auto"`` does so up to 5000 items, if memory and
-        (for a function of two items) ten minutes suffice, and else takes at most 400 landmarks and says so.
-        Half as many random landmarks as items, or more, are no cheaper for a symmetric kernel or function, so that
-        all items are compared.
+        (for a function of two items) ten minutes suffice; otherwise it uses at most 400 landmarks, with a warning.
+        With half as many random landmarks as items, comparing all of them is no more work, so this is done.
 
-        Precomputed X then has one column per landmark, for new items too. The landmarks need not be training items: the
-        rows of those that are, which more families can use, are found by themselves where a landmark is the nearest
-        to itself, or told by an array. A number below that of the columns keeps some of these.
+        Precomputed X then has one column per landmark, for new items too. Landmarks need not be training items. If they
+        are, more families can be used: their rows are detected if every landmark is nearest to itself; otherwise pass
+        their row numbers. A number below that of the columns keeps some of these.
     direction : {"symmetric", "mean", "both"}, default="symmetric"
         What to do with a matrix that differs from its transpose: ``"symmetric"`` raises, ``"mean"`` averages the two
         directions, ``"both"`` also learns from each of them (see Notes), of one similarity. For
-        precomputed rows of new items pass the other direction as ``reverse`` to `predict`; without it they are judged,
-        with a warning, by a second stack that knows one direction only. With ``"both"`` and landmarks, precomputed X
+        precomputed rows of new items pass the other direction as ``reverse`` to `predict`; without it a second stack,
+        fitted on one direction, predicts them, with a warning. With ``"both"`` and landmarks, precomputed X
         is the square matrix, of which the landmarks' rows and columns are read, and ``reverse`` is required.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights. Probabilities are then those of classes in these
@@ -1132,7 +1131,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
         The average's probabilities for the training items of positive weight (with landmarks for some of many);
         `rows`, `prediction` and `target` (the number of the class). No item was used for its own learners, and
         settings, calibration, weights and temperature were chosen again on other items, in five parts (or `cv`) that
-        are dealt without a look at the classes. If `cv` is a splitter or an iterable, its folds are these parts.
+        are drawn without regard to the classes. If `cv` is a splitter or an iterable, its folds are these parts.
     calibration_ : Calibration
         Slopes and biases of the members.
     temperatures_ : tuple of float
@@ -1153,7 +1152,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
     stack_ : Stack
         The fitted learners.
     landmarks_ : ndarray of shape (n_landmarks,) or None
-        Positions of the landmarks among the training items, or among the columns of precomputed X; None where all
+        Positions of the landmarks among the training items, or among the columns of precomputed X; None if all
         items were compared.
     landmark_curve_ : dict of int to float
         Only with landmarks: the out-of-fold log-loss (of a small stack, on at most 2000 items) with a quarter, half,
