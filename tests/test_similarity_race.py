@@ -201,6 +201,19 @@ def test_profiles_for_predictions_are_projected_if_there_are_many_items(monkeypa
     assert np.abs(both[0] - both[1]).max() < 0.1  # the smallest of 150 axes hold little
 
 
+def test_profiles_of_many_dimensions_are_not_projected(monkeypatch):
+    squares = np.random.default_rng(0).uniform(1.0, 4.0, size=(150, 150))
+    squares = (squares + squares.T) / 2.0
+    np.fill_diagonal(squares, 0.0)
+    train = Comparisons.of_squares(squares)
+    exact = fit_members(train, TARGETS[:150], [Profiles()], np.ones(150)).scores(train)
+    monkeypatch.setattr("mercerless.similarity.families.GRIDS", replace(GRIDS, exact_profiles=100))
+    family = Profiles().for_predictions()
+    cheap = fit_members(Comparisons.of_squares(squares), TARGETS[:150], [family], np.ones(150))
+    assert cheap.families[0].rows.shape == (150, 150)
+    assert_allclose(cheap.scores(train), exact, atol=1e-12)
+
+
 def test_main_axes_of_weighted_rows_are_those_of_repeated_rows():
     rows = rows_of_rank(40, 50, 30)
     weight = np.random.default_rng(3).integers(1, 4, size=40)

@@ -1,7 +1,7 @@
 """The automatic choice on few comparisons: landmarks against all comparisons, on sets of 600 to 950 training items.
 
 Two thirds of the items learn, a third is tested, the same splits for all. Columns: the stack on all comparisons, on
-``min(400, n / 3)`` random landmarks of the n training items, on 200, and on the best 200 of 400 (the pursuit). ::
+``min(400, n / 3)`` random landmarks of the n training items, on 200, on the best 200 of 400 (the pursuit), on 400. ::
 
     MERCERLESS_DATA=... python benchmarks/papers/similarity_few.py --splits 3
 
@@ -94,6 +94,7 @@ def candidates(n):
         "third": Landmarks(min(400, n // 3)),
         "200": Landmarks(200),
         "200 of 400": Landmarks(200, "pursuit"),
+        "400": Landmarks(min(400, n)),
     }
 
 
@@ -143,7 +144,8 @@ def main():
             compare(kind, matrix, y, train, test, seed) for seed, (train, test) in enumerate(splits)
         ]
         table[name] = [np.mean([row[c][i] for row in rows]) for i in range(3) for c in names]
-        print(f"{name:32s}" + "".join(f"{value:12.2f}" for value in table[name][:8]), flush=True)
+        shown = table[name][: 2 * len(names)]
+        print(f"{name:32s}" + "".join(f"{value:12.2f}" for value in shown), flush=True)
         write(names, table, bool(arguments.only))  # what is done is not lost
     print(
         f"{'average':32s}"
@@ -153,16 +155,18 @@ def main():
 
 def write(names, table, renew):
     """All rows so far, or those of an earlier run with these in their places, and the average."""
-    rows = {
-        name: [*(f"{v:.2f}" for v in values[:4]), *(f"{v:.3f}" for v in values[4:])]
-        for name, values in table.items()
-    }
+    n = len(names)  # accuracies first
+
+    def texts(values):
+        return [*(f"{v:.2f}" for v in values[:n]), *(f"{v:.3f}" for v in values[n:])]
+
+    rows = {name: texts(values) for name, values in table.items()}
     path = Path(__file__).parent / "results" / "similarity_few.csv"
     if renew and path.exists():
         with open(path, newline="") as file:
             rows = {name: values for name, *values in list(csv.reader(file))[1:-1]} | rows
     average = np.mean([[float(v) for v in values] for values in rows.values()], axis=0)
-    rows["average"] = [*(f"{v:.2f}" for v in average[:4]), *(f"{v:.3f}" for v in average[4:])]
+    rows["average"] = texts(average)
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(

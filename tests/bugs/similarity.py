@@ -469,4 +469,10 @@ BUGS = [
         "has_one_class_each = classify",
         "test_similarity_race.py -k several_labels",
     ),
+    Bug(
+        "profiles-of-many-dimensions-are-projected",
+        "if kept >= GRIDS.profile_share * (profiles.weight @ squares_of(self.rows)):",
+        "if kept >= 0.5 * (profiles.weight @ squares_of(self.rows)):",
+        "test_similarity_race.py -k many_dimensions",
+    ),
 ]
