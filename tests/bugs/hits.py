@@ -75,7 +75,7 @@ BUGS = [
     ),
     Bug(
         "hits-time-of-pursuit",
-        'n_compared = 2 if wanted.method == "pursuit" else 1',
+        'n_compared = 2 if requested.method == "pursuit" else 1',
         "n_compared = 1",
         f"{LANDMARKS} -k by_time",
     ),

@@ -117,8 +117,8 @@ BUGS = [
     ),
     Bug(
         "papers-features-equal-shares",
-        "wanted = (total - len(weights)) * sizes / sizes.sum()",
-        "wanted = (total - len(weights)) * np.ones(len(sizes)) / len(sizes)",
+        "exact = (total - len(weights)) * sizes / sizes.sum()",
+        "exact = (total - len(weights)) * np.ones(len(sizes)) / len(sizes)",
         f"{FEATURES} -k proportion",
     ),
     Bug(

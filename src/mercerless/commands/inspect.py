@@ -72,7 +72,7 @@ examples:
         "--output",
         metavar="FILE",
         default="mercerless-inspect.png",
-        help="the picture, or a page with a map of the items where it ends in .html (%(default)s)",
+        help="the picture, or a page with a map of the items if it ends in .html (%(default)s)",
     )
 
 

@@ -32,7 +32,7 @@ class NegativePart(NamedTuple):
     n_permutations: int
     n_items: int
     verdict: str  # "useful" or "harmful" if z is beyond 2, else "undecided"
-    loss: str = "log-loss"  # what z is measured in
+    loss: str = "log-loss"  # whose standard errors z counts
 
 
 @one_blas_thread()  # many small decompositions: threads would only wait for each other

@@ -193,9 +193,9 @@ def make_problem(
         array, X, X_test, others = _several_matrices(X, X_test, kind, guesses)
     kinds = (*MATRIX_KINDS, "table", "strings")
     tasks = ("classification", "regression")
-    for what, said, known in (("kind", kind, kinds), ("task", task, tasks)):
-        if said not in (None, *known):
-            raise ValueError(f"{what}={said!r} is not known; use {', '.join(known)}.")
+    for what, value, known in (("kind", kind, kinds), ("task", task, tasks)):
+        if value not in (None, *known):
+            raise ValueError(f"{what}={value!r} is not known; use {', '.join(known)}.")
     y, groups = (align_by_name(X, values) for values in (y, groups))
     y_test = align_by_name(X_test, y_test)
     more: dict[str, Any] = {"ids": None if ids is None else tuple(map(str, ids))}

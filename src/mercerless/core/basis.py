@@ -37,7 +37,7 @@ class Basis(ABC):
     #: Positions of landmarks among all training items, if there are any.
     landmarks: NDArray | None = None
 
-    matrix_name = "the kernel matrix"  # what messages call the matrix of the training items
+    matrix_name = "the kernel matrix"  # name of the matrix of the training items in messages
     given_as_matrix = False
 
     def __len__(self) -> int:

@@ -161,7 +161,7 @@ class Explained(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """What is explained, ``sum_q mix_q f_q + constant``: a number, or the log-odds of the two likeliest classes."""
+    """The explained score, ``sum_q mix_q f_q + constant``: a number, or the log-odds of the two likeliest classes."""
 
     mix: NDArray  # (m, n_outputs)
     constant: NDArray  # (m,)

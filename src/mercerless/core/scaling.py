@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mercerless.core.blocks import reduce_rows, take_rows
 
-BLOCK_BYTES = 2**25  # what a block of rows needs in passes over all rows
+BLOCK_BYTES = 2**25  # of a block of rows in passes over all rows
 
 
 class FeatureScaling(NamedTuple):

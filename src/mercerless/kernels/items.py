@@ -317,16 +317,16 @@ class _OfItems(Kernel):
         places = np.flatnonzero(is_known & (first[:, None] != second))
         if not len(places):
             places = np.flatnonzero(is_known)
-        n_asked = 5 + len(rows) // 20
-        drawn = np.unique(places[self._draws.integers(len(places), size=n_asked)])
+        n_drawn = 5 + len(rows) // 20
+        drawn = np.unique(places[self._draws.integers(len(places), size=n_drawn)])
         i, j = np.unravel_index(drawn, known.shape)
-        asked = rows[i], columns[j], np.column_stack([numbers[0][i], numbers[1][j]])
+        pairs = rows[i], columns[j], np.column_stack([numbers[0][i], numbers[1][j]])
         before = known[i, j]
-        now = self._compare(*asked)
+        now = self._compare(*pairs)
         rounding = SYMMETRY_RTOL * _largest(before, now)
         if _agree(before, now, rounding):
             return False
-        noise = _differences(self._compare(*asked), now).max()
+        noise = _differences(self._compare(*pairs), now).max()
         return bool(_differences(before, now).max() > 10.0 * max(noise, rounding))
 
     def _fill(

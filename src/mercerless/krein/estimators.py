@@ -405,7 +405,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
     def _basis_attributes(
         self, problem: ExactProblem | LandmarkProblem, system: KreinSystem, solution: KreinSolution
     ) -> dict[str, Any]:
-        """What new items are compared with, and the coefficients of these comparisons."""
+        """The items that new ones are compared with, and the coefficients of these comparisons."""
         rows = problem.rows
         basis = problem.fitted_basis()
 
@@ -924,7 +924,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
 
 
 class _KreinMachine(_KreinModel):
-    """What the support vector machines share: from items to coefficients for the original kernel."""
+    """Base of the support vector machines: from items to coefficients for the original kernel."""
 
     def __init__(
         self,

@@ -203,9 +203,9 @@ def _shares(weights: list[float], total: int) -> list[int]:
     sizes = np.abs(weights)
     total = max(total, len(weights))
     # all but one of every part's frequencies, by largest remainders
-    wanted = (total - len(weights)) * sizes / sizes.sum()
-    counts = np.floor(wanted).astype(int)
+    exact = (total - len(weights)) * sizes / sizes.sum()
+    counts = np.floor(exact).astype(int)
     n_left = total - len(weights) - int(counts.sum())
-    largest = np.argsort(counts - wanted, kind="stable")[:n_left]
+    largest = np.argsort(counts - exact, kind="stable")[:n_left]
     counts[largest] += 1
     return [int(count) + 1 for count in counts]

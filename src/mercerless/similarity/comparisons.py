@@ -30,7 +30,7 @@ def compare_items(
     kernel: Kernel,
     compare: Callable[[Any, Any], NDArray],
     items: Any,
-    wanted: Landmarks | NDArray,
+    requested: Landmarks | NDArray,
     kind: str,
     Y: NDArray,
     weight: NDArray,
@@ -43,9 +43,11 @@ def compare_items(
     items as landmarks at random. If landmarks' own similarities differ, each item is compared with itself too.
     """
     n = len(items)
-    final = min(wanted.number, n) if isinstance(wanted, Landmarks) else len(wanted)
-    pursued = isinstance(wanted, Landmarks) and wanted.method == "pursuit"
-    rows = _candidates(kernel, items, wanted, final, random) if candidates is None else candidates
+    final = min(requested.number, n) if isinstance(requested, Landmarks) else len(requested)
+    pursued = isinstance(requested, Landmarks) and requested.method == "pursuit"
+    rows = (
+        _candidates(kernel, items, requested, final, random) if candidates is None else candidates
+    )
     others = take_rows(items, rows)
     W = compare(others, others) if is_dask(items) else None
     streams = W is not None or (
@@ -76,7 +78,7 @@ def compare_items(
 def compare_both_ways(
     kernel: Kernel | None,
     items: Any,
-    wanted: Landmarks | NDArray,
+    requested: Landmarks | NDArray,
     kind: str,
     Y: NDArray,
     weight: NDArray,
@@ -84,16 +86,16 @@ def compare_both_ways(
 ) -> LandmarkRows:
     """Compare items with landmarks in both directions; without a kernel, items are a square matrix."""
     n = len(items)
-    rows: NDArray = np.asarray(wanted)
+    rows: NDArray = np.asarray(requested)
     is_pursued = False
-    if isinstance(wanted, Landmarks):
-        is_pursued = wanted.method == "pursuit"
-        if wanted.method == "kmeans":
+    if isinstance(requested, Landmarks):
+        is_pursued = requested.method == "pursuit"
+        if requested.method == "kmeans":
             raise ValueError(
                 "Landmarks by 'kmeans' have no direction; choose 'uniform' or 'pursuit' with "
                 "direction='both'."
             )
-        number = min(n, 2 * wanted.number if is_pursued else wanted.number)
+        number = min(n, 2 * requested.number if is_pursued else requested.number)
         rows = np.sort(random.permutation(n)[:number])
     check_memory(
         48.0 * n * len(rows), f"{n} items compared with {len(rows)} landmarks", remedy="use fewer"
@@ -120,13 +122,13 @@ def compare_both_ways(
     compared = LandmarkRows(np.hstack([out, back]).astype(np.float64), each, reader, rows)
     if not is_pursued:
         return compared
-    return _pursue(compared, min(wanted.number, n), Y, weight)  # type: ignore[union-attr]
+    return _pursue(compared, min(requested.number, n), Y, weight)  # type: ignore[union-attr]
 
 
 def _without_noise(kernel: Kernel, items: Any, rows: NDArray, W: NDArray) -> NDArray:
     """The landmarks' own comparisons; for a noisy function, the mean of both directions, with a warning."""
-    asked = isinstance(kernel, (PairFunction, MatrixFunction)) and kernel.symmetric is None
-    if not asked or is_rounding(relative_asymmetry(W), W.dtype):
+    is_function = isinstance(kernel, (PairFunction, MatrixFunction)) and kernel.symmetric is None
+    if not is_function or is_rounding(relative_asymmetry(W), W.dtype):
         return W
     i, j = (ends[:100] for ends in np.triu_indices(len(W), 1))
     noisy = is_symmetric(kernel, items, np.column_stack([rows[i], rows[j]]), W[i, j], W[j, i])
@@ -136,18 +138,18 @@ def _without_noise(kernel: Kernel, items: Any, rows: NDArray, W: NDArray) -> NDA
 def _candidates(
     kernel: Kernel,
     items: Any,
-    wanted: Landmarks | NDArray,
+    requested: Landmarks | NDArray,
     final: int,
     random: np.random.RandomState,
     per_landmark: int = 2,
 ) -> NDArray:
     """Rows of the items to compare with: those given, or chosen; for a pursuit `per_landmark` of each it keeps."""
-    if not isinstance(wanted, Landmarks):
-        return wanted
-    if wanted.method == "pursuit":
+    if not isinstance(requested, Landmarks):
+        return requested
+    if requested.method == "pursuit":
         number = min(len(items), per_landmark * final)
         return select_landmarks(kernel, items, number, "uniform", random)
-    return select_landmarks(kernel, items, final, wanted.method, random)
+    return select_landmarks(kernel, items, final, requested.method, random)
 
 
 def _compare_all(
@@ -178,7 +180,7 @@ def _diagonal_of(kernel: Kernel, items: Any) -> NDArray:
 
 def read_comparisons(
     C: Any,
-    wanted: Landmarks | NDArray,
+    requested: Landmarks | NDArray,
     kind: str,
     Y: NDArray,
     weight: NDArray,
@@ -189,10 +191,10 @@ def read_comparisons(
     The landmarks' rows are given as positions, or inferred (see `find_rows`). A smaller number keeps some columns.
     """
     n, width = C.shape
-    if isinstance(wanted, Landmarks):
+    if isinstance(requested, Landmarks):
         kind, rows = find_rows(C, kind)
     else:
-        kind, rows = _told_rows(C, kind, wanted)
+        kind, rows = _check_rows(C, kind, requested)
     known = np.flatnonzero(rows >= 0)
     diagonal = np.zeros(width)
     constant = 0.0 if kind == "distance" else None
@@ -206,14 +208,14 @@ def read_comparisons(
         if constant is None and width == n and np.array_equal(rows, np.arange(n)):
             each = diagonal
     compared = LandmarkRows(C, each, RowReader(kind, diagonal, constant), rows)
-    if not isinstance(wanted, Landmarks) or wanted.number >= width:
+    if not isinstance(requested, Landmarks) or requested.number >= width:
         return compared
-    if wanted.method == "pursuit":
-        return _pursue(compared, wanted.number, Y, weight)
-    return compared.keep(np.sort(random.permutation(width)[: wanted.number]))
+    if requested.method == "pursuit":
+        return _pursue(compared, requested.number, Y, weight)
+    return compared.keep(np.sort(random.permutation(width)[: requested.number]))
 
 
-def _told_rows(C: Any, kind: str, rows: NDArray) -> tuple[str, NDArray]:
+def _check_rows(C: Any, kind: str, rows: NDArray) -> tuple[str, NDArray]:
     """Kind of the comparisons; raises if the given landmark rows contradict it."""
     if len(rows) != C.shape[1]:
         raise ValueError(

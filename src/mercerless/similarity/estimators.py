@@ -143,7 +143,7 @@ LIMITS = SimilarityLimits()
 
 @dataclass(frozen=True, eq=False)
 class PreparedStack:
-    """What a stack is fitted from, and the attributes that describe it."""
+    """The training data of a stack, and the attributes that describe it."""
 
     source: AllItems | LandmarkItems
     training: Training
@@ -166,7 +166,7 @@ class PreparedStack:
 
 
 class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
-    """What the classifier and the regressor share.
+    """Base of the classifier and the regressor.
 
     The story of a fit: `_task` checks the targets, `_prepare` compares the items (all of them or with landmarks) and
     deals the folds, `_fit_prepared` fits the stack, `_finish` sets the attributes. Several similarities are a
@@ -212,7 +212,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
 
     @abstractmethod
     def _task(self, y: Any, sample_weight: Any, groups: Any) -> SimilarityTask:
-        """What is to be learned, checked."""
+        """The checked targets, weights and groups."""
 
     def _learn(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None
@@ -316,7 +316,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         return prepared
 
     def _without_gaps(self, X: Any, task: SimilarityTask) -> tuple[Any, FilledGaps | None]:
-        """A matrix of comparisons with the missing ones completed, and how; says so in a warning."""
+        """A matrix of comparisons with the missing ones completed, and how; warns."""
         X, gaps = fill_used(X, task.used, len(task.y))
         if gaps is not None:
             share = 100.0 * gaps.n_filled / len(task.used) ** 2
@@ -536,7 +536,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         kernel: Kernel,
         items: Any,
         task: SimilarityTask,
-        wanted: Any,
+        requested: Any,
         candidates: NDArray | None,
     ) -> PreparedStack:
         """Comparisons of all items with landmarks."""
@@ -551,15 +551,15 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         )
         used = training.used
         items = items if len(used) == len(items) else items[used]
-        if isinstance(wanted, np.ndarray):
-            wanted = _used_positions(wanted, used)
+        if isinstance(requested, np.ndarray):
+            requested = _used_positions(requested, used)
         if self.direction == "both":
-            rows = self._compared_both_ways(kernel, items, wanted, training, len(task.y), random)
+            rows = self._compared_both_ways(kernel, items, requested, training, len(task.y), random)
         elif basis_type_of(kernel).given_as_matrix:
-            rows = self._given_comparisons(items, wanted, training.Y, training.weight, random)
+            rows = self._given_comparisons(items, requested, training.Y, training.weight, random)
         else:
             kernel, rows = self._compared(
-                kernel, items, wanted, training.Y, training.weight, random, candidates
+                kernel, items, requested, training.Y, training.weight, random, candidates
             )
         n_folds = int(training.fold_of.max()) + 1
         check_memory(
@@ -570,7 +570,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         attributes = _compared_with(rows, kernel, items, used)
         if self.direction == "both":
             attributes |= {"decay_": None, "asymmetry_": None}
-        n_neighbors = getattr(wanted, "neighbors", None)
+        n_neighbors = getattr(requested, "neighbors", None)
         if n_neighbors is not None:
             nearby, rows = self._with_neighbors(kernel, items, rows, n_neighbors)
             attributes["_nearby_"] = nearby
@@ -594,7 +594,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         self,
         kernel: Kernel,
         items: Any,
-        wanted: Any,
+        requested: Any,
         training: Training,
         n_given: int,
         random: np.random.RandomState,
@@ -615,14 +615,14 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
                 )
             items = items[:, training.used]
         return compare_both_ways(
-            compare, items, wanted, self.kind, training.Y, training.weight, random
+            compare, items, requested, self.kind, training.Y, training.weight, random
         )
 
     def _compared(
         self,
         kernel: Kernel,
         items: Any,
-        wanted: Any,
+        requested: Any,
         Y: NDArray,
         weight: NDArray,
         random: Any,
@@ -633,17 +633,17 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         compare = partial(_averaged, kernel) if self.direction == "mean" else kernel
         try:
             return kernel, compare_items(
-                kernel, compare, items, wanted, self.kind, Y, weight, random, candidates
+                kernel, compare, items, requested, self.kind, Y, weight, random, candidates
             )
         except ValueError:
             candidate = recognized(kernel, self.kernel, items)
             if type(candidate) is type(kernel):
                 raise
         random.set_state(state)
-        return self._compared(candidate, items, wanted, Y, weight, random, candidates)
+        return self._compared(candidate, items, requested, Y, weight, random, candidates)
 
     def _given_comparisons(
-        self, C: Any, wanted: Any, Y: NDArray, weight: NDArray, random: np.random.RandomState
+        self, C: Any, requested: Any, Y: NDArray, weight: NDArray, random: np.random.RandomState
     ) -> LandmarkRows:
         """Precomputed comparisons with landmarks, the columns."""
         if self.direction == "mean":
@@ -652,7 +652,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
                 "for both "
                 "directions; average X with mercerless.spectra.symmetrize first."
             )
-        return read_comparisons(C, wanted, self.kind, Y, weight, random)
+        return read_comparisons(C, requested, self.kind, Y, weight, random)
 
     # one similarity: from comparisons to a stack
 
@@ -1207,7 +1207,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
 
     Missing comparisons of a precomputed matrix are NaN, up to 30 % of it and of every row of a new item. The mirrored
     entry fills them, else means of rows and columns plus a matrix of the rank (0, 1, 3, 8 or 20) that best predicts
-    known entries; new rows are completed by the same model. A warning says how much that explains, see `gaps_`.
+    known entries; new rows are completed by the same model. A warning states how much that explains, see `gaps_`.
 
     ``sample_weight`` enters every ridge regression and the calibration as repetition of items would; neighbors' votes
     are weighted. Items of weight 0 are left out. Cross-validation splits items, not repetitions.

@@ -114,11 +114,11 @@ class SimilarityFeatures(KernelTransformer):
         return len(self.landmarks_)
 
 
-def _some_landmarks(wanted: Any, n: int) -> Landmarks | None:
+def _some_landmarks(requested: Any, n: int) -> Landmarks | None:
     """How many of n items and how to choose them: None means all, a fraction below 1 that part."""
-    if isinstance(wanted, float | np.floating) and 0.0 < wanted < 1.0:
-        return Landmarks(max(1, round(wanted * n)))
-    return None if wanted is None else as_landmarks(wanted)
+    if isinstance(requested, float | np.floating) and 0.0 < requested < 1.0:
+        return Landmarks(max(1, round(requested * n)))
+    return None if requested is None else as_landmarks(requested)
 
 
 class SimilaritySVC(ClassifierMixin, KernelPredictor):

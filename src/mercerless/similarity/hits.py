@@ -216,7 +216,7 @@ class HitTraining:
 
     @cached_property
     def ballots(self) -> Ballots:
-        """What these items add to the votes of others."""
+        """The votes of these items for others."""
         return Ballots.of(self.targets, self.weight, self.classify)
 
 

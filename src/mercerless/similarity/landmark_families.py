@@ -110,7 +110,7 @@ class Points(NamedTuple):
 
     @classmethod
     def of(cls, comparisons: Comparisons) -> Self:
-        """What is kept of comparisons."""
+        """The part of comparisons that is kept."""
         both_ways = None
         if isinstance(comparisons, TwoWayComparisons):
             both_ways = comparisons.both_ways

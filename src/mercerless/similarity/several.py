@@ -302,13 +302,13 @@ def _same_landmarks(
     estimator: Any, kernels: dict[str, Any], given: dict[str, Any], used: NDArray, seed: int
 ) -> NDArray | None:
     """Landmarks that all similarities share, as positions; inferred if only comparisons with landmarks are given."""
-    wanted = estimator.landmarks
+    requested = estimator.landmarks
     n = len(next(iter(given.values())))
-    if wanted is None or isinstance(wanted, str):
+    if requested is None or isinstance(requested, str):
         return None
-    if isinstance(wanted, (list, tuple, np.ndarray)):
-        return check_positions(wanted, n)
-    landmarks: Landmarks = as_landmarks(wanted, ("uniform",))
+    if isinstance(requested, (list, tuple, np.ndarray)):
+        return check_positions(requested, n)
+    landmarks: Landmarks = as_landmarks(requested, ("uniform",))
     for name, part in given.items():
         if is_precomputed(kernels[name]) and np.shape(part)[1] == landmarks.number < n:
             rows = find_rows(check_real(part), _of(estimator.kind, name))[1]

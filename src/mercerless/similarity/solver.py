@@ -316,7 +316,7 @@ class CenteredFeatures(NamedTuple):
         mean = weight @ F / len(F)
         rows = F - mean
         spread = np.sqrt(weight @ rows**2 / len(F))
-        # what is left of a constant column after centering is rounding
+        # a constant column is only rounding after centering
         is_constant = spread <= 1e-13 * np.abs(mean)
         divisor = np.ones(len(spread))
         if standardize:

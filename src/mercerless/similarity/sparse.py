@@ -482,7 +482,7 @@ def refuse_hits(X: Any, learner: str) -> None:
 
 
 def _warn_of_items_without_hits(n_hits: NDArray, what: str) -> None:
-    """Say that some items have no hits."""
+    """Warn if some items have no hits."""
     n_alone = int(np.sum(n_hits == 0))
     if n_alone:
         warn(
@@ -493,7 +493,7 @@ def _warn_of_items_without_hits(n_hits: NDArray, what: str) -> None:
 
 
 def _warn_of_classes_without_hits(matrix: csr_array, labels: NDArray, classes: NDArray) -> None:
-    """Say that nothing is known of some classes."""
+    """Warn if no item of a class has a hit or is one."""
     n_hits = np.diff(matrix.indptr) + np.bincount(matrix.indices, minlength=len(labels))
     of_class = np.bincount(labels, weights=n_hits, minlength=len(classes))
     is_present = np.bincount(labels, minlength=len(classes)) > 0

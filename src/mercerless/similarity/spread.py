@@ -1,6 +1,6 @@
 """How far off predictions of an item are: a scale of errors that follows the item, for intervals.
 
-The out-of-fold errors of the training items say where predictions are good. The scale of a new item is a mixture of
+The out-of-fold errors of the training items show where predictions are good. The scale of a new item is a mixture of
 the mean absolute error of all items, of its nearest items, and of the items with the nearest predictions.
 """
 

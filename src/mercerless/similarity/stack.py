@@ -185,7 +185,7 @@ class AllItems:
 
     comparisons: Any  # `Comparisons`
     fold_of: NDArray
-    # what held-out rows are read from, if not from the same: one direction, if the others are the mean of two
+    # the source of held-out rows if it is another one: a single direction, if `comparisons` are the mean of both
     held_out: Any = None
     row_families: tuple[StackFamily, ...] = ()  # optional families
 

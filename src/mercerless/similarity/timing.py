@@ -31,18 +31,18 @@ def seconds_per_pair(kernel: Kernel, items: Any) -> float:
 
 
 def affordable(
-    wanted: Landmarks, per_pair: float, n: int, n_directions: int, most: int
+    requested: Landmarks, per_pair: float, n: int, n_directions: int, most: int
 ) -> tuple[Landmarks, float]:
-    """As many landmarks as can be compared with n items in ``wanted.seconds``, and the seconds they take.
+    """As many landmarks as can be compared with n items in ``requested.seconds``, and the seconds they take.
 
     At least 50, unless `most` or n is smaller. The pursuit compares with twice as many landmarks as it keeps.
     """
-    assert wanted.seconds is not None
-    n_compared = 2 if wanted.method == "pursuit" else 1
+    assert requested.seconds is not None
+    n_compared = 2 if requested.method == "pursuit" else 1
     per_landmark = max(per_pair, 1e-12) * n * n_directions * n_compared
-    number = max(LIMITS.fewest, int(min(most, wanted.seconds / per_landmark)))
+    number = max(LIMITS.fewest, int(min(most, requested.seconds / per_landmark)))
     number = min(number, most, n)
-    return Landmarks(number, wanted.method, neighbors=wanted.neighbors), number * per_landmark
+    return Landmarks(number, requested.method, neighbors=requested.neighbors), number * per_landmark
 
 
 def duration(seconds: float) -> str:

@@ -119,21 +119,21 @@ def read_columns(X: Any, categorical_features: Any) -> Columns:
     return Columns(chosen, encoder.fit(_words(X, chosen)), is_frame(X))
 
 
-def _chosen(X: Any, wanted: Any) -> NDArray:
-    if wanted is None:
+def _chosen(X: Any, requested: Any) -> NDArray:
+    if requested is None:
         return np.zeros(0, dtype=int)
-    if isinstance(wanted, str) and wanted == "from_dtype":
+    if isinstance(requested, str) and requested == "from_dtype":
         kinds = list(X.dtypes) if is_frame(X) else []
         return np.array(
             [j for j, kind in enumerate(kinds) if _is_category(kind, X.iloc[:, j])], dtype=int
         )
-    if isinstance(wanted, str) or not np.iterable(wanted):
+    if isinstance(requested, str) or not np.iterable(requested):
         raise ValueError(
-            f"categorical_features={wanted!r} is not known; use 'from_dtype', None, or a list of "
+            f"categorical_features={requested!r} is not known; use 'from_dtype', None, or a list of "
             "columns or a mask."
         )
     d = X.shape[1]
-    chosen = np.asarray(list(wanted))
+    chosen = np.asarray(list(requested))
     if chosen.dtype == bool and len(chosen) == d:
         return np.flatnonzero(chosen)
     if chosen.size and chosen.dtype.kind in "UO":
@@ -146,7 +146,7 @@ def _chosen(X: Any, wanted: Any) -> NDArray:
         chosen = np.array([names.index(name) for name in chosen])
     if chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= d):
         raise ValueError(
-            f"categorical_features={wanted!r} must be columns of X, which has {d}, or a mask of so "
+            f"categorical_features={requested!r} must be columns of X, which has {d}, or a mask of so "
             "many."
         )
     return np.unique(chosen.astype(int))

@@ -75,7 +75,7 @@ from mercerless.table.weighing import warn_if_no_better_than_shares
 
 
 class _Table(LocalEstimator):
-    """What the regressor and the classifier share: everything but the targets."""
+    """Base of the regressor and the classifier, which differ in their targets."""
 
     members: str | Sequence[str]
     categorical_features: Any
@@ -149,7 +149,7 @@ class _Table(LocalEstimator):
         return encoding, training._replace(rows=rows), random
 
     def _plan(self, shape: tuple[int, int], random: np.random.RandomState) -> TablePlan:
-        """What to do with so many distinct rows and features."""
+        """The plan for a table of this many distinct rows and features."""
         n, d = shape
         names = self._member_names()
         m = support_size("auto", n)

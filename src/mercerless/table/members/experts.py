@@ -207,7 +207,7 @@ def _errors(rows: Rows, Z: NDArray) -> NDArray:
 
 
 def part_centers(Z: NDArray, seed: int) -> NDArray:
-    """The centers of k-means clusters; what is too large is clustered again."""
+    """The centers of k-means clusters; oversized clusters are split again."""
     centers = _clusters(Z, max(1, round(len(Z) / LIMITS.part_rows)), seed)
     for _ in range(5):
         parts = _nearest(Z, centers)

@@ -138,7 +138,7 @@ def boost(
     categories: Sequence[int] = (),
     leaves: int | None = None,
 ) -> list:
-    """Boosted trees with so many iterations, continued where models are given; `categories` are columns of codes."""
+    """Boosted trees with so many iterations, continued if models are given; `categories` are columns of codes."""
     rows, labels = given
     X = rows.X
     empty = np.isnan(rows.X).all(axis=0)
@@ -196,7 +196,7 @@ def tree_candidate(
     """Boosted trees whose number of iterations is chosen on the held-out rows, for those of a fold on the others.
 
     With `further` rows to learn from the trees are not fitted again; far behind the predictions of `rivals` boosting
-    ends early, and where many rows ask for more iterations larger trees compete. `columns` makes what trees see.
+    ends early, and if many rows need more iterations larger trees compete. `columns` makes the rows for trees.
     """
     q = rows.Y.shape[1]
     every = _seen(Labeled(rows, labels), columns)
@@ -254,7 +254,7 @@ def tree_candidate(
 
 
 def _most_iterations(rows: Rows, further: Labeled | None, q: int) -> int:
-    """A multiple of ten that the work allows; 0 where that is too few."""
+    """A multiple of ten that the work allows; 0 if that is too few."""
     n = len(rows) + (0 if further is None else len(further.rows))
     per_iteration = max(n * q / LIMITS.work, n * q * rows.X.shape[1] / LIMITS.cells)
     most = np.clip(n / LIMITS.many_rows, 1.0, LIMITS.growth) / per_iteration

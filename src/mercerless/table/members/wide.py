@@ -169,7 +169,7 @@ class WideLearner:
         return numbers[np.random.RandomState(self.seed).permutation(len(numbers))[:limit]]
 
     def judge(self, numbers: NDArray) -> Callable[[NDArray], float]:
-        """What gives the loss of predictions for some rows."""
+        """The function that gives the loss of predictions for some rows."""
         return Labeled(self.rows, self.labels).take(numbers).judge
 
     def trial(self, wide: Wide, ridges: Sequence[float] = LIMITS.ridges) -> _Trial:
@@ -200,7 +200,7 @@ class WideLearner:
         return best
 
     def turned(self, best: _Trial) -> _Trial:
-        """Rounds of a linear map from the slopes of the function, each kept only where the loss falls."""
+        """Rounds of a linear map from the slopes of the function, each kept only if the loss falls."""
         for _ in range(LIMITS.rounds):
             other = self.trial(self._mapped(best), _near(best.ridge))
             if other.loss >= best.loss:
