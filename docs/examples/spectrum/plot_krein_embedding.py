@@ -1,6 +1,6 @@
 """
-Pictures, clusters and outliers of an indefinite distance
-=========================================================
+Coordinates for methods that need vectors
+=========================================
 
 Distances between shapes are not Euclidean, and kernel PCA and classical scaling discard their negative part.
 :class:`mercerless.KreinEmbedding` keeps it as axes of sign -1, so methods that need vectors can use all of it.
@@ -72,11 +72,3 @@ space = KreinEmbedding("precomputed", 8).fit(D[np.ix_(known, known)])
 machine = OneClassSVM(gamma="scale", nu=0.1).fit(space.transform(D[np.ix_(known, known)]))
 values = machine.decision_function(space.transform(D[np.ix_(others, known)]))
 print(f"area under the curve, zeros against the rest: {roc_auc_score(y[others] == 0, values):.2f}")
-
-# %%
-# Many items
-# ----------
-# Landmarks are compared with each other, and every other item only with them.
-few = KreinEmbedding("precomputed", 2, landmarks=40, random_state=0).fit(D)
-alike = abs(np.corrcoef(few.transform(D)[:, 0], Z[:, 0])[0, 1])
-print(f"40 landmarks: correlation of the first axis with that of all items {alike:.2f}")
