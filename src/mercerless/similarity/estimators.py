@@ -1121,7 +1121,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
     weights_ : ndarray of shape (n_members,)
         Their weights, of sum 1.
     weights_without_diag_ : ndarray of shape (n_members,)
-        The weights when a new item's own similarity is not known: 0 for all but the first four families.
+        The weights if a new item's own similarity is not known: 0 for the families that need it.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"accuracy"`` and ``"log_loss"`` of its setting of least log-loss, and the
         sum of its ``"weight"``. The key ``"stack"`` holds the average itself. All are cross-fitted, see `out_of_fold_`.
@@ -1194,7 +1194,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
     Distances come from
     similarities as ``k(x, x) + k(z, z) - 2 k(x, z)``, cut at 0. A new item's ``k(x, x)`` comes from the kernel; for
     precomputed rows it is taken from the training diagonal if that is constant, else it must be passed as ``diag`` to
-    `predict`, or the four families that need it are left out, with weights chosen for that case.
+    `predict`, or the families that need it are left out, with weights chosen for that case.
 
     ``direction="both"`` is for citations, attention, divergences, distances of one shape to another: averaging loses
     what the direction says. All families work on the mean of both directions, and these on an item's row, its
