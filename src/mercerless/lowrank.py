@@ -1,7 +1,7 @@
 """Low-rank approximations of kernel matrices, block by block: pivoted Cholesky, indefinite Nystroem, landmarks."""
 
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,8 +30,6 @@ __all__ = [
     "pivoted_cholesky",
     "select_landmarks",
 ]
-
-_SELECTIONS = ("uniform", "kmeans", "pivoted")
 
 
 class PivotedCholesky(NamedTuple):
@@ -215,6 +213,9 @@ class Landmarks(BaseEstimator):
     20
     """
 
+    #: How rows can be chosen.
+    _methods_of_rows: ClassVar[tuple[str, ...]] = ("uniform", "kmeans", "pivoted")
+
     def __init__(
         self,
         number: int = 1000,
@@ -230,7 +231,9 @@ class Landmarks(BaseEstimator):
 
 
 def as_landmarks(
-    n_landmarks: Any, methods: tuple[str, ...] = _SELECTIONS, for_similarities: bool = False
+    n_landmarks: Any,
+    methods: tuple[str, ...] = Landmarks._methods_of_rows,
+    for_similarities: bool = False,
 ) -> Landmarks:
     """A number or `Landmarks`, checked, as `Landmarks`."""
     landmarks = n_landmarks if isinstance(n_landmarks, Landmarks) else Landmarks(n_landmarks)
@@ -304,7 +307,7 @@ def select_landmarks(
     """
     X = _indexable(kernel, X)
     n = len(X)
-    check_option("method", method, _SELECTIONS)
+    check_option("method", method, Landmarks._methods_of_rows)
     if not 1 <= n_landmarks <= n:
         raise ValueError(
             f"n_landmarks={n_landmarks} must lie between 1 and the number of rows, {n}."

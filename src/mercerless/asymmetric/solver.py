@@ -73,10 +73,6 @@ def asymmetric_ridge(
     )
 
 
-# Added to the diagonal of a system of landmarks, relative to its largest entry: above rounding, far below any penalty.
-LANDMARK_RIDGE = 1e-12
-
-
 class LandmarkComparisons(NamedTuple):
     """Comparisons of n items with m landmarks in both directions, and of the landmarks with each other."""
 
@@ -96,6 +92,7 @@ def landmark_ridge(
     alpha: float,
     weight: NDArray | None = None,
     fit_intercept: bool = False,
+    jitter: float = 1e-12,
 ) -> AsymmetricRidgeSolution:
     """The stationary point of `asymmetric_ridge` among functions of m landmarks z.
 
@@ -106,8 +103,9 @@ def landmark_ridge(
         (Q^T W P + alpha G) left = Q^T W (Y - b1),      (Q^T W P + alpha G)^T right = P^T W (Y - b2)
 
     and the weighted residuals of both sum to zero with intercepts. All items as landmarks give `asymmetric_ridge` if K
-    is not singular, up to `LANDMARK_RIDGE`, which keeps dependent landmarks from making the system singular. One LU
-    factorization of m + 1 rows after products of n m^2; K itself is never formed.
+    is not singular, up to `jitter` times the largest entry of the system, which keeps dependent landmarks from making
+    it singular: above rounding, far below any penalty. One LU factorization of m + 1 rows after products of n m^2; K
+    itself is never formed.
 
     Notes
     -----
@@ -128,7 +126,7 @@ def landmark_ridge(
     weighted_Q = weight * Q
     A = weighted_Q.T @ P
     A[:m, :m] += alpha * comparisons.landmarks
-    A[np.arange(m), np.arange(m)] += LANDMARK_RIDGE * float(np.abs(A).max())
+    A[np.arange(m), np.arange(m)] += jitter * float(np.abs(A).max())
     message = (
         f"The system of the landmarks is singular to working precision for alpha={alpha:g}; use "
         "another alpha, or None to choose one."

@@ -434,8 +434,8 @@ class _Source:
         words = [str(name) for name, dtype in table.frame.dtypes.items() if dtype.kind not in "iuf"]
         if words:
             raise ValueError(
-                f"{self.what} has words in {listed(words)}, and --similarity dtw compares series of "
-                f"numbers; leave them out, such as with --drop {shlex.quote(words[0])}."
+                f"{self.what} has words in {listed(words)}, and --similarity dtw compares series "
+                f"of numbers; leave them out, such as with --drop {shlex.quote(words[0])}."
             )
         return list(table.frame.to_numpy(dtype=np.float64))
 

@@ -80,7 +80,8 @@ def _missing(comparison: "Comparison") -> list[str]:
     if plain:
         sentences.append(
             f"{len(plain)} of {total} learners {_were(plain)} scored with {_their(plain)} default "
-            f"settings, without a search: {_and(plain)}. With a search {_they(plain)} may do better."
+            f"settings, without a search: {_and(plain)}. With a search {_they(plain)} may do "
+            "better."
         )
     return sentences
 

@@ -135,7 +135,7 @@ class _LocalQuadratic(_Local):
     """The forms of the squared distance, evaluated by one matrix product on centered data."""
 
     def _columns_at_once(self, n_features: int) -> int:
-        return 64  # matrix products are fast for a thousand rows or more, whatever the number of features
+        return 64  # matrix products are fast for a thousand rows or more, of any number of features
 
     def _prepare_blocks(self, Y: NDArray, widths: NDArray) -> Any:
         # Centering keeps the expanded square accurate when the data lie far from the origin.

@@ -167,8 +167,8 @@ def spectral_parts(kernel: Kernel) -> list[SpectralPart]:
         right = spectral_parts(kernel.right)
         return [_product(one, other) for one in spectral_parts(kernel.left) for other in right]
     raise ValueError(
-        f"the distribution of frequencies of {kernel!r} is not known; use Gaussian, Laplace, Exponential, "
-        "DeltaGauss, Constant, or sums, differences, products and multiples of these."
+        f"the distribution of frequencies of {kernel!r} is not known; use Gaussian, Laplace, "
+        "Exponential, DeltaGauss, Constant, or sums, differences, products and multiples of these."
     )
 
 

@@ -129,8 +129,8 @@ def _chosen(X: Any, requested: Any) -> NDArray:
         )
     if isinstance(requested, str) or not np.iterable(requested):
         raise ValueError(
-            f"categorical_features={requested!r} is not known; use 'from_dtype', None, or a list of "
-            "columns or a mask."
+            f"categorical_features={requested!r} is not known; use 'from_dtype', None, or a list "
+            "of columns or a mask."
         )
     d = X.shape[1]
     chosen = np.asarray(list(requested))
@@ -146,8 +146,8 @@ def _chosen(X: Any, requested: Any) -> NDArray:
         chosen = np.array([names.index(name) for name in chosen])
     if chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= d):
         raise ValueError(
-            f"categorical_features={requested!r} must be columns of X, which has {d}, or a mask of so "
-            "many."
+            f"categorical_features={requested!r} must be columns of X, which has {d}, or a mask of "
+            "so many."
         )
     return np.unique(chosen.astype(int))
 
