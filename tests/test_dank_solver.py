@@ -23,7 +23,13 @@ from mercerless.dank.quartic import (
     snap,
     solve_quartic,
 )
-from mercerless.dank.solver import _DankProblem, _evaluate, solve_dank
+from mercerless.dank.solver import (
+    _DankProblem,
+    _evaluate,
+    _possibly_repeated,
+    _with_unsupported,
+    solve_dank,
+)
 
 
 def make_problem(n=60, C=2.0, kind="classification", seed=0, gamma=0.5):
@@ -125,7 +131,7 @@ def test_objective_and_gradient_equal_dense_formulas(kind, rank_penalty):
             rank_penalty,
             epsilon,
         )
-        state = _evaluate(problem, v, 0)
+        state = _evaluate(problem, v)
         dense = dense_objective(big_K, big_p, big_v, centering, rank_penalty, epsilon, big_w)
         constant = centering * rank_penalty * big_w.sum()
         np.testing.assert_allclose(state.value, dense - constant, rtol=1e-8, atol=1e-8 * centering)
@@ -144,13 +150,11 @@ def test_gradient_equals_central_differences(rank_penalty):
     problem = _DankProblem(
         K, K**2 / np.outer(weight, weight), p, lo, hi, weight, 4.0, 1.5, rank_penalty, 0.0
     )
-    gradient = p - _evaluate(problem, v, 0).smooth
+    gradient = p - _evaluate(problem, v).smooth
     h = 1e-5
     for i in range(20):
         e = np.eye(20)[i] * h
-        difference = (_evaluate(problem, v + e, 0).value - _evaluate(problem, v - e, 0).value) / (
-            2 * h
-        )
+        difference = (_evaluate(problem, v + e).value - _evaluate(problem, v - e).value) / (2 * h)
         np.testing.assert_allclose(gradient[i], difference, rtol=1e-6, atol=1e-7)
 
 
@@ -373,3 +377,40 @@ def test_callback_sees_every_step_and_can_stop():
 
     _, solution = solve(K, p, lo, hi, epsilon, v, rank_penalty=0.1, callback=stop_at_two)
     assert len(steps) == 2 and solution.history == tuple(steps)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_eigenpairs_stay_when_unsupported_rows_come_in(kind):
+    K, p, lo, hi, epsilon, v = make_problem(80, kind=kind)
+    v[50:] = 0.0
+    rng = np.random.default_rng(0)
+    weight = rng.integers(1, 4, size=80).astype(float)
+    A = K**2 / np.outer(weight, weight)
+    whole = _DankProblem(K, A, p, lo, hi, weight, 2.0, 3.0, 0.01, epsilon)
+    few = slice(0, 50)
+    outside = 2.0 + weight[50:].sum()
+    small = _DankProblem(
+        K[few, few], A[few, few], p[few], lo[few], hi[few], weight[few], outside, 3.0, 0.01, epsilon
+    )
+    known = _with_unsupported(_evaluate(small, v[few]).adaptation, np.arange(80))
+    found = _evaluate(whole, v, known)
+    expected = _evaluate(whole, v)
+    np.testing.assert_allclose(found.smooth, expected.smooth, atol=1e-9)
+    np.testing.assert_allclose(
+        [found.value, found.gap, found.rank],
+        [expected.value, expected.gap, expected.rank],
+        rtol=1e-8,
+    )
+
+
+def test_rows_that_may_be_repeated_are_found():
+    rng = np.random.default_rng(0)
+    data = rng.integers(2, size=(40, 5)).astype(float)
+    repeated = set(_possibly_repeated(data))
+    for i, j in itertools.combinations(range(40), 2):
+        if np.array_equal(data[i], data[j]):
+            assert {i, j} <= repeated
+    data[:, 2] = np.arange(40)
+    assert len(_possibly_repeated(data)) == 0
+    data[7] = data[31]
+    assert {7, 31} <= set(_possibly_repeated(data))

@@ -14,7 +14,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import mercerless
-from mercerless import KreinSVC
+from mercerless import KreinSVC, SimilarityClassifier
 from mercerless.kernels import MatrixFunction, PairFunction
 from mercerless.kernels.disk import GAP, ValueFolder
 from mercerless.kernels.memo import MEMORIES
@@ -89,6 +89,26 @@ def test_later_runs_do_not_pay_again_and_new_items_cost_their_pairs(folder, coun
     assert_allclose(kernel(more[5:20], more[10:36:2]), expected(more[5:20], more[10:36:2]))
     assert_allclose(kernel.diag(more), 1.0)
     assert calls() - before <= 3 * asked_again(36)
+
+
+def test_refitting_with_30_new_items_calls_the_function_for_their_pairs_only(folder, counted):
+    function, calls = counted
+    X = words(150)
+    y = [word[0] in "abcd" for word in X]
+    known, new = X[:120], X[120:]
+    model = SimilarityClassifier(
+        PairFunction(function, symmetric=True, cache=folder), random_state=0
+    )
+    model.fit(known, y[:120])
+    assert 120 * 121 // 2 <= calls() <= 120 * 121 // 2 + asked_again(120)
+    forget()  # as in a service that starts anew
+    before = calls()
+    model.fit(X, y)
+    new_pairs = 30 * 120 + 30 * 31 // 2
+    assert new_pairs <= calls() - before <= new_pairs + 2 * asked_again(150)
+    by_matrix = SimilarityClassifier("precomputed", random_state=0).fit(expected(X), y)
+    probabilities = by_matrix.predict_proba(expected(new, X))
+    assert_allclose(model.predict_proba(new), probabilities, atol=1e-9)
 
 
 def test_directions_are_kept_apart(folder):

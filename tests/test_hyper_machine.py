@@ -27,7 +27,15 @@ from mercerless.hyper.machine import (
     compare_stages,
     normalized,
 )
-from mercerless.hyper.selection import KernelPath, Regression, encode_target, learn_kernel
+from mercerless.hyper.selection import (
+    FoldPaths,
+    KernelPath,
+    Regression,
+    encode_target,
+    learn_kernel,
+    make_design,
+)
+from mercerless.hyper.solver import normal_equations
 from mercerless.kernels import Gaussian, Sigmoid
 from mercerless.kernels.hyper import GaussianHyper, TensorHyper
 from mercerless.persistence import load, save
@@ -466,7 +474,7 @@ def test_kernels_of_one_path_are_those_learned_one_by_one(intercept):
     X, y = make_friedman1(60, random_state=0)
     pairs = encode_target(y, 60, "gaussian").target
     task = Regression(GaussianHyper(1.0), n_landmarks=40, fit_intercept=intercept)
-    path = KernelPath(task, X, pairs, np.random.RandomState(3))
+    path = KernelPath.of_items(task, X, pairs, np.random.RandomState(3))
     for alpha in (1e-5, 1e-2):
         alone, _ = learn_kernel(task._replace(alpha=alpha), X, pairs, np.random.RandomState(3))
         found = path.kernel(alpha)
@@ -491,17 +499,46 @@ def test_paths_serve_only_direct_ridge_regression_of_one_part():
         assert not KernelPath.serves(task._replace(**change), 60), change
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("kind", ["gaussian", "product"])
+def test_paths_of_training_sets_are_those_of_their_items(kind, fit_intercept):
+    X, y = make_friedman1(60, random_state=0)
+    fold_of = np.random.RandomState(1).randint(4, size=60)
+    task = Regression(GaussianHyper(1.5, 0.5), n_landmarks=30, fit_intercept=fit_intercept)
+    shared = FoldPaths(task, X, fold_of, np.random.RandomState(3))
+    for fold in range(4):
+        rows = np.flatnonzero(fold_of != fold)
+        pairs = encode_target(y[rows], len(rows), kind).target
+        path = shared.without(fold, pairs)
+        design = make_design(task.hyper_kernel, X[rows], shared.centers)
+        equations = normal_equations(design, pairs, fit_intercept, whitening=shared.whitening)
+        assert path.equations.n_pairs == equations.n_pairs == len(rows) ** 2
+        for found, alone in zip(path.equations, equations):
+            np.testing.assert_allclose(found, alone, rtol=1e-7, atol=1e-7 * np.max(np.abs(alone)))
+        alone = KernelPath(task.hyper_kernel, shared.centers, shared.whitening, equations)
+        expected = alone.kernel(1e-4)(X)
+        np.testing.assert_allclose(path.kernel(1e-4)(X), expected, atol=1e-6)
+
+
 def test_candidates_that_differ_in_their_penalty_share_the_normal_equations(monkeypatch):
     X, y = make_friedman1(60, random_state=0)
     made = []
-    plain = KernelPath.__init__
+    paths = []
+    plain = FoldPaths.__init__
+    without = FoldPaths.without
 
-    def counted(self, task, items, target, random):
-        made.append((id(task.hyper_kernel), items.tobytes()))
-        plain(self, task, items, target, random)
+    def counted(self, task, items, fold_of, random):
+        made.append(id(task.hyper_kernel))
+        plain(self, task, items, fold_of, random)
 
-    monkeypatch.setattr(KernelPath, "__init__", counted)
+    def counted_path(self, fold, target):
+        paths.append((id(self), fold))
+        return without(self, fold, target)
+
+    monkeypatch.setattr(FoldPaths, "__init__", counted)
+    monkeypatch.setattr(FoldPaths, "without", counted_path)
     model = HyperRegressor(random_state=0).fit(X, y)
     scales = {str(row["hyper_kernel"]) for row in model.cv_results_}
     assert len(model.cv_results_) > len(scales)  # some differ in alpha only
-    assert len(made) == len(set(made)) == 5 * len(scales)
+    assert len(made) == len(set(made)) == len(scales)
+    assert len(paths) == len(set(paths)) == 5 * len(scales)

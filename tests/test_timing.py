@@ -2,10 +2,11 @@
 
 import pickle
 import re
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from mercerless import (
     AsymmetricRidge,
@@ -182,3 +183,28 @@ def test_nothing_is_measured_for_small_fits(monkeypatch):
 )
 def test_times_for_people(seconds, text):
     assert format_seconds(seconds) == text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model",
+    [
+        SimilarityClassifier(landmarks=None, random_state=0),
+        KreinRidge(landmarks=None),
+        KreinSVC(),
+        AsymmetricRidge(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_estimates_are_right_within_a_factor_of_three(model, monkeypatch):
+    monkeypatch.setattr(timing, "LIMITS", FitTimes(slowest=0.0))
+    X, y = rows(2000)
+    with (
+        threadpool_limits(1),
+        config_context(progress=False),
+        timing.fit_clock("the test") as clock,
+    ):
+        start = process_time()
+        model.fit(X, y)
+        used = process_time() - start
+    assert used / 3.0 < clock.expected < 3.0 * used

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import is_classifier
-from sklearn.neighbors import kneighbors_graph
+from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 import mercerless
@@ -53,16 +53,17 @@ ESTIMATORS = {
 }
 
 
-def training_data(name, n, d):
-    """Rows, or hits for the estimators of hits, targets, and 1000 new rows."""
+def training_data(name, n, d, n_new=1000):
+    """Rows, or hits for the estimators of hits, targets, and new rows."""
     random = np.random.default_rng(0)
     X = random.uniform(size=(n, d))
-    new = random.uniform(size=(1000, d))
+    new = random.uniform(size=(n_new, d))
     y = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * random.normal(size=n)
     if name.startswith("Hits"):
-        hits = kneighbors_graph(X, 20, mode="distance")
-        among = kneighbors_graph(np.vstack([X, new]), 20, mode="distance")[n:, :n]
-        return csr_array(hits), y, csr_array(among)
+        index = NearestNeighbors(n_neighbors=20).fit(X)
+        hits = index.kneighbors_graph(mode="distance")
+        of_new = index.kneighbors_graph(new, mode="distance")
+        return csr_array(hits), y, csr_array(of_new)
     return X, y, new
 
 

@@ -1,9 +1,10 @@
 """Kernel matrices and pullbacks against scikit-learn, plain NumPy and the machine's limits, in one run.
 
-    python benchmarks/speed/kernels.py [--n 8000] [--d 20]
+    python benchmarks/speed/kernels.py [--sizes 8000x20 3000x200 1000x200]
 
-Every row is a ratio of the best of several alternating timings, so that it means the same on any machine. The limit is
-the larger of the matrix product's time and the time to write the result once.
+Symmetric matrices k(X) and matrices k(X, Y) of as many rows in Y. Every row is a ratio of the best of several
+alternating timings in processor seconds of one thread; run it on an idle machine, because other processes share the
+caches. The limit is the larger of the matrix product's time and the time to write the result once.
 """
 
 import argparse
@@ -18,70 +19,93 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import (
     laplacian_kernel,
     manhattan_distances,
+    polynomial_kernel,
     rbf_kernel,
     sigmoid_kernel,
 )
+from threadpoolctl import threadpool_limits
 
-from mercerless.kernels import TL1, Gaussian, Laplace, Sigmoid
+from mercerless.kernels import TL1, Gaussian, Laplace, Polynomial, Sigmoid
 
 
 def best_times(functions, repeats):
-    """The best wall-clock time of each function, measured in turn so that a busy moment hits all alike."""
+    """The least processor seconds of each function, measured in turn so that a busy moment hits all alike."""
     best = dict.fromkeys(functions, np.inf)
     for _ in range(repeats):
         for name, function in functions.items():
-            start = time.perf_counter()
+            start = time.process_time()
             function()
-            best[name] = min(best[name], time.perf_counter() - start)
+            best[name] = min(best[name], time.process_time() - start)
     return best
 
 
-def numpy_gaussian(X):
-    q = (X**2).sum(1)[:, None] - 2 * X @ X.T + (X**2).sum(1)
+def numpy_gaussian(X, Y):
+    q = (X**2).sum(1)[:, None] - 2 * X @ Y.T + (Y**2).sum(1)
     return np.exp(-np.maximum(q, 0) / 2)
 
 
-def numpy_l1(X):
-    total = np.zeros((len(X), len(X)))
-    for column in X.T:
-        total += np.abs(column[:, None] - column)
+def numpy_l1(X, Y):
+    total = np.zeros((len(X), len(Y)))
+    for left, right in zip(X.T, Y.T):
+        total += np.abs(left[:, None] - right)
     return total
 
 
-def matrices(n, d, repeats):
-    X = np.random.default_rng(0).normal(size=(n, d))
-    out = np.empty((n, n))
-    limits = best_times(
-        {"gemm": lambda: np.matmul(X, X.T, out=out), "write": lambda: out.fill(1.0)}, repeats
-    )
-    limit = max(limits.values())
-    cases = {
-        "Gaussian": (Gaussian(1.0), lambda: rbf_kernel(X, gamma=0.5), lambda: numpy_gaussian(X)),
+def cases(X, Y, d):
+    """Our kernel, scikit-learn's function and plain NumPy, each for X and Y, which is None for a symmetric matrix."""
+    other = X if Y is None else Y
+    return {
+        "Gaussian": (
+            Gaussian(1.0),
+            lambda: rbf_kernel(X, Y, gamma=0.5),
+            lambda: numpy_gaussian(X, other),
+        ),
         "Laplace": (
             Laplace(1.0),
-            lambda: laplacian_kernel(X, gamma=1.0),
-            lambda: np.exp(-numpy_l1(X)),
+            lambda: laplacian_kernel(X, Y, gamma=1.0),
+            lambda: np.exp(-numpy_l1(X, other)),
         ),
         "TL1": (
             TL1(0.7 * d),
-            lambda: np.maximum(0.7 * d - manhattan_distances(X), 0),
-            lambda: np.maximum(0.7 * d - numpy_l1(X), 0),
+            lambda: np.maximum(0.7 * d - manhattan_distances(X, Y), 0),
+            lambda: np.maximum(0.7 * d - numpy_l1(X, other), 0),
         ),
         "Sigmoid": (
             Sigmoid(1.0),
-            lambda: sigmoid_kernel(X, gamma=1.0, coef0=0.0),
-            lambda: np.tanh(X @ X.T),
+            lambda: sigmoid_kernel(X, Y, gamma=1.0, coef0=0.0),
+            lambda: np.tanh(X @ other.T),
+        ),
+        "Polynomial": (
+            Polynomial(3),
+            lambda: polynomial_kernel(X, Y, degree=3, gamma=1.0),
+            lambda: (X @ other.T + 1) ** 3,
         ),
     }
-    for name, (kernel, sklearn, plain) in cases.items():
-        single = X.astype(np.float32)
-        times = best_times({"ours": partial(kernel, X), "sklearn": sklearn}, repeats)
+
+
+def matrices(n, d, is_symmetric, repeats):
+    """Rows for k(X), or for k(X, Y) with as many rows in Y."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, d))
+    Y = None if is_symmetric else random.normal(size=(n, d))
+    other = X if Y is None else Y
+    out = np.empty((n, n))
+    limits = best_times(
+        {"gemm": lambda: np.matmul(X, other.T, out=out), "write": lambda: out.fill(1.0)}, repeats
+    )
+    limit = max(limits.values())
+    single = X.astype(np.float32)
+    other_single = None if Y is None else Y.astype(np.float32)
+    for name, (kernel, sklearn, plain) in cases(X, Y, d).items():
+        np.testing.assert_allclose(kernel(X, Y), sklearn(), rtol=1e-8, atol=1e-10)
+        times = best_times({"ours": partial(kernel, X, Y), "sklearn": sklearn}, repeats)
         times |= best_times({"numpy": plain}, 1)
-        times |= best_times({"float32": partial(kernel, single)}, repeats)
+        times |= best_times({"float32": partial(kernel, single, other_single)}, repeats)
         yield {
-            "what": f"{name} matrix n={n} d={d}",
-            "seconds": round(times["ours"], 3),
+            "what": f"{name} {'k(X)' if is_symmetric else 'k(X, Y)'} n={n} d={d}",
+            "seconds": round(times["ours"], 4),
             "sklearn / ours": round(times["sklearn"] / times["ours"], 2),
+            "ours / sklearn": round(times["ours"] / times["sklearn"], 2),
             "numpy / ours": round(times["numpy"] / times["ours"], 2),
             "ours / limit": round(times["ours"] / limit, 2),
             "float64 / float32": round(times["ours"] / times["float32"], 2),
@@ -121,14 +145,17 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--n", type=int, default=8000)
-    parser.add_argument("--d", type=int, default=20)
+    parser.add_argument("--sizes", nargs="+", default=["8000x20", "3000x200", "1000x200"])
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
-    rows = [
-        *matrices(arguments.n, arguments.d, arguments.repeats),
-        *pullbacks(2000, arguments.d, arguments.repeats),
-    ]
+    rows = []
+    with threadpool_limits(1):
+        for size in arguments.sizes:
+            n, d = map(int, size.split("x"))
+            repeats = arguments.repeats if n > 1000 else 4 * arguments.repeats
+            for is_symmetric in (True, False):
+                rows += matrices(n, d, is_symmetric, repeats)
+        rows += pullbacks(2000, 20, arguments.repeats)
     fields = list(dict.fromkeys(key for row in rows for key in row))
     for row in rows:
         print("  ".join(f"{key}: {row[key]}" for key in fields if key in row))

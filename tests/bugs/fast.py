@@ -3,8 +3,40 @@
 from bugs import Bug
 
 FUNCTIONS, KERNELS, TIMING = "test_functions.py", "test_kernels.py", "test_timing.py"
+DANK_S, HYPER = "test_dank_solver.py", "test_hyper.py"
 
 BUGS = [
+    # DANK and hyper-kernels
+    Bug(
+        "fast-eigenpairs-of-new-rows",
+        "further = np.tile(adaptation.offset, (n_further, 1))",
+        "further = np.zeros((n_further, len(adaptation.offset)))",
+        f"{DANK_S} -k unsupported",
+    ),
+    Bug(
+        "fast-paths-of-wrong-fold",
+        "rows = np.flatnonzero(self.fold_of != fold)",
+        "rows = np.flatnonzero(self.fold_of != (fold + 1) % (self.fold_of.max() + 1))",
+        "test_hyper_machine.py -k paths_of_training",
+    ),
+    Bug(
+        "fast-paths-with-the-fold",
+        "inside = [value for key, value in self.equations.items() if fold not in key]\n        products",
+        "inside = list(self.equations.values())\n        products",
+        "test_hyper_machine.py -k paths_of_training",
+    ),
+    Bug(
+        "fast-repeated-rows",
+        "rows = rows[counts[value_of] > 1]",
+        "rows = rows[counts[value_of] > 2]",
+        f"{DANK_S} -k repeated",
+    ),
+    Bug(
+        "fast-diagonal-pairs-once",
+        "design.matrix_of_pairs(left, first, second), weight",
+        "design.matrix_of_pairs(left, first, second), np.ones(len(first))",
+        f"{HYPER} -k normal_equations",
+    ),
     # strings
     Bug(
         "fast-jaro-directions",

@@ -239,8 +239,8 @@ BUGS = [
     ),
     Bug(
         "dank-rank-shift",
-        "scaled = v[rows, None] * adaptation.vectors * (adaptation.values - problem.rank_penalty / 2)",
-        "scaled = v[rows, None] * adaptation.vectors * adaptation.values",
+        "strengths = adaptation.values - problem.rank_penalty / 2",
+        "strengths = adaptation.values",
         f"{DANK_S} -k gradient",
     ),
     Bug(
@@ -257,14 +257,14 @@ BUGS = [
     ),
     Bug(
         "dank-outside-rows",
-        "unsupported = problem.outside + problem.weight.sum()",
-        "unsupported = problem.weight.sum()",
+        "e = np.append(np.sqrt(problem.outside), root_weight)",
+        "e = np.append(0.0, root_weight)",
         f"{DANK_S} -k dense",
     ),
     Bug(
         "dank-equal-rows",
-        "return weight * (np.bincount(groups, v) / np.bincount(groups, weight))[groups]",
-        "return (np.bincount(groups, v) / np.bincount(groups, weight))[groups]",
+        "shared[repeated] = weight[repeated] * of_groups[groups]",
+        "shared[repeated] = of_groups[groups]",
         f"{DANK} -k share_by",
     ),
     Bug(
@@ -696,8 +696,8 @@ BUGS = [
     # kernels that share their normal equations
     Bug(
         "hyper-path-of-other-rows",
-        "key = id(candidate.hyper_kernel), rows.tobytes()",
-        "key = id(candidate.hyper_kernel), b''",
+        "hyper = id(candidate.hyper_kernel)",
+        "hyper = index",
         "test_hyper_machine.py -k share_the_normal",
     ),
     Bug(

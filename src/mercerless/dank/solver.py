@@ -12,6 +12,7 @@ from scipy.linalg.lapack import dpstrf
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.svm import SVC, SVR
 
+from mercerless.core.folds import find_copies
 from mercerless.core.memory import row_blocks
 from mercerless.dank.quartic import Quartic, duality_gap, gap_scale, snap, solve_quartic
 from mercerless.dank.thresholds import LIMITS
@@ -60,10 +61,25 @@ def plain_machine(task: DankTask, data: NDArray, C: float, tol: float, **kernel:
 
 def share_among_equal_rows(data: NDArray, v: NDArray, weight: NDArray) -> NDArray:
     """The dual solution that treats equal rows equally; libsvm's share between them is arbitrary."""
-    groups = np.unique(data, axis=0, return_inverse=True)[1].ravel()
-    if groups.max() + 1 == len(v):
+    repeated = _possibly_repeated(data)
+    if len(repeated) == 0:
         return v
-    return weight * (np.bincount(groups, v) / np.bincount(groups, weight))[groups]
+    groups = find_copies(data[repeated])
+    of_groups = np.bincount(groups, v[repeated]) / np.bincount(groups, weight[repeated])
+    shared = v.copy()
+    shared[repeated] = weight[repeated] * of_groups[groups]
+    return shared
+
+
+def _possibly_repeated(data: NDArray, n_columns: int = 3) -> NDArray:
+    """Numbers of the rows that may equal another one: whose values in the first columns are not theirs alone."""
+    rows = np.arange(len(data))
+    for column in data.T[:n_columns]:
+        _, value_of, counts = np.unique(column[rows], return_inverse=True, return_counts=True)
+        rows = rows[counts[value_of] > 1]
+        if len(rows) == 0:
+            break
+    return rows
 
 
 class DankStep(NamedTuple):
@@ -107,11 +123,11 @@ class _DankProblem(NamedTuple):
 
 
 class _Adaptation(NamedTuple):
-    """F = sum_r (values_r - rank_penalty / 2) a_r a_r^T per unit weight, a_r = vectors or, where v = 0, offset."""
+    """F = sum_r (values_r - rank_penalty / 2) a_r a_r^T per unit weight, with a_r the vectors."""
 
     values: NDArray  # kept eigenvalues of M
-    vectors: NDArray  # (n_support, rank)
-    offset: NDArray  # (rank,)
+    vectors: NDArray  # (n_working, rank)
+    offset: NDArray  # (rank,), the same of any row with v = 0
     dropped: float  # sum of lambda * (rank_penalty - lambda) over the other eigenvalues
 
 
@@ -200,18 +216,24 @@ def solve_dank(
     history: list[DankStep] = []
     evaluations = 1
     working_tol = max(1e-2, tol / 2)
+    known: _Adaptation | None = None
     for n_rounds in range(1, LIMITS.max_rounds + 1):  # noqa: B007
         if len(working) == len(p):
             working_tol = tol
         problem = whole.restricted_to(working)
-        course = _outer_steps(problem, v[working], working_tol, max_iter, history, callback)
+        start_of_set = _evaluate(problem, v[working], known)
+        course = _outer_steps(problem, start_of_set, working_tol, max_iter, history, callback)
         evaluations += course.n_evaluations + 1
         found = whole.extended(problem, course.state, working)
         v = found.v
         is_settled = len(found.violators) == 0 and working_tol <= tol
         if found.gap <= tol or course.stopped or is_settled:
             break
-        working = np.union1d(working, found.violators)
+        # rows that come in have v = 0, so that the eigenpairs of M stay the same
+        grown = np.append(working, found.violators)
+        order = np.argsort(grown)
+        known = _with_unsupported(course.state.adaptation, order)
+        working = grown[order]
         working_tol = tol / 2
         del problem  # before a larger one is made
     return DankSolution(
@@ -267,7 +289,9 @@ class _WholeProblem:
         if margin == 0:
             margin = float(np.abs(self.p).max())
         gain = np.where(v != 0, -np.inf, self.gain(gradient - b))
-        near = _largest(gain, -0.05 * margin, int(np.count_nonzero(v)))
+        near = _largest(
+            gain, -LIMITS.near_margin * margin, int(np.count_nonzero(v)), LIMITS.near_share
+        )
         working = np.union1d(np.flatnonzero(v), near)
         if len(working) == 0:  # all labels are equal: any rows will do
             return np.arange(LIMITS.all_rows)
@@ -277,9 +301,10 @@ class _WholeProblem:
         """The problem of the working set, with its part of K in memory."""
         weight = self.weight[working]
         K = self.gram(working, working)
-        A = K**2
-        A /= weight
-        A /= weight[:, None]
+        A = np.square(K)
+        if np.any(weight != 1.0):
+            A /= weight
+            A /= weight[:, None]
         return _DankProblem(
             K=K,
             A=A,
@@ -328,10 +353,10 @@ class _WholeProblem:
         return values
 
 
-def _largest(gain: NDArray, above: float, n_working: int) -> NDArray:
-    """Rows with the largest gains, at most as many as a third of the working set."""
+def _largest(gain: NDArray, above: float, n_working: int, share: float = 1 / 3) -> NDArray:
+    """Rows with the largest gains, at most as many as this share of the working set."""
     rows = np.flatnonzero(gain > above)
-    limit = max(100, n_working // 3)
+    limit = max(100, int(share * n_working))
     if len(rows) <= limit:
         return rows
     return rows[np.argpartition(-gain[rows], limit)[:limit]]
@@ -347,7 +372,7 @@ class _Course(NamedTuple):
 
 def _outer_steps(
     problem: _DankProblem,
-    v: NDArray,
+    state: _State,
     tol: float,
     max_iter: int,
     history: list[DankStep],
@@ -358,7 +383,6 @@ def _outer_steps(
     A step that does not improve the objective is undone, and the next model is more cautious: first without
     extrapolation, then with more of the quartic term, then solved more exactly.
     """
-    state = _evaluate(problem, v, 0)
     evaluations = 3
     share = _quartic_share(state)
     inner_tol = np.inf
@@ -377,7 +401,7 @@ def _outer_steps(
         p = problem.p + linear
         model = Quartic(problem.K, problem.A, curvature, p, problem.lo, problem.hi, problem.epsilon)
         inner = solve_quartic(model, state.v, scale=state.scale, tol=inner_tol)
-        new = _evaluate(problem, inner.v, state.rank)
+        new = _evaluate(problem, inner.v, n_guess=state.rank + 2)
         evaluations += inner.n_evaluations + 3
         if new.improves(state):
             memory = [*memory[-4:], (linear, new.linear(share))]
@@ -419,8 +443,23 @@ def _quartic_share(state: _State) -> float:
     return float(np.clip(state.v @ (state.smooth - state.kv) / whole, 0.0, 1.0))
 
 
-def _evaluate(problem: _DankProblem, v: NDArray, last_rank: int) -> _State:
-    """Value (less a constant, without cancellation), gradient, adaptation and gap at v."""
+def _with_unsupported(adaptation: _Adaptation | None, order: NDArray) -> _Adaptation | None:
+    """The adaptation of a working set to which rows with v = 0 were appended, brought into this order."""
+    if adaptation is None:
+        return None
+    n_further = len(order) - len(adaptation.vectors)
+    further = np.tile(adaptation.offset, (n_further, 1))
+    vectors = np.vstack([adaptation.vectors, further])[order]
+    return adaptation._replace(vectors=vectors)
+
+
+def _evaluate(
+    problem: _DankProblem, v: NDArray, known: _Adaptation | None = None, n_guess: int = 12
+) -> _State:
+    """Value (less a constant, without cancellation), gradient, adaptation and gap at v.
+
+    The adaptation is computed unless it is known; `n_guess` is how many eigenpairs are asked for first.
+    """
     eta = problem.centering_penalty
     tau = problem.rank_penalty
     kv = problem.K @ v
@@ -433,7 +472,9 @@ def _evaluate(problem: _DankProblem, v: NDArray, last_rank: int) -> _State:
     smooth = kv + quartic
     rank = 1 + int(np.count_nonzero(v))
     if tau > 0:
-        adaptation = _adapt(problem, v, float(v @ quartic) / (4 * eta), last_rank + 4)
+        adaptation = known
+        if adaptation is None:
+            adaptation = _adapt(problem, v, float(v @ quartic) / (4 * eta), n_guess)
         rank = len(adaptation.values)
         smooth = _penalized_gradient(problem, v, adaptation)
         trace = float((v**2 / problem.weight) @ problem.K.diagonal()) / (4 * eta)
@@ -443,18 +484,16 @@ def _evaluate(problem: _DankProblem, v: NDArray, last_rank: int) -> _State:
 
 
 def _adapt(problem: _DankProblem, v: NDArray, square_norm: float, n_guess: int) -> _Adaptation:
-    """Eigenpairs of M above ``rank_penalty / 2``, from the support side.
+    """Eigenpairs of M above ``rank_penalty / 2``, from the working set.
 
-    All rows with v = 0 are one row of weight m, so the spectrum of M is that of the ``n_support + 1`` matrix
-    ``e e^T + D_u K D_u`` with ``e = (sqrt(m), sqrt(w))`` and u = 0 in the first place. ``square_norm`` is the
-    squared Frobenius norm of ``D_u K D_u``.
+    All rows outside have v = 0 and act as one row of their weight m, so the spectrum of M is that of the
+    ``n_working + 1`` matrix ``e e^T + D_u K D_u`` with ``e = (sqrt(m), sqrt(w))`` and u = 0 in the first place.
+    ``square_norm`` is the squared Frobenius norm of ``D_u K D_u``.
     """
-    rows = np.flatnonzero(v)
-    root_weight = np.sqrt(problem.weight[rows])
-    unsupported = problem.outside + problem.weight.sum() - problem.weight[rows].sum()
-    e = np.append(np.sqrt(max(unsupported, 0.0)), root_weight)
-    u = v[rows] / root_weight / (2.0 * np.sqrt(problem.centering_penalty))
-    K = problem.K[np.ix_(rows, rows)] if len(rows) < len(v) else problem.K
+    root_weight = np.sqrt(problem.weight)
+    e = np.append(np.sqrt(problem.outside), root_weight)
+    u = v / root_weight / (2.0 * np.sqrt(problem.centering_penalty))
+    K = problem.K
     values, vectors = _leading_eigenpairs(K, u, e, problem.rank_penalty / 2, n_guess)
     along = e @ vectors
     left = e - vectors @ along  # e outside the kept space
@@ -501,25 +540,23 @@ def _leading_eigenpairs(
     M[1:, 1:] *= u[:, None]
     # e e^T on one triangle; M.T is in LAPACK's order: no copies
     M = dsyr(1.0, e, a=M.T, lower=1, overwrite_a=1)
-    values, vectors = eigh(M, lower=True, check_finite=False, overwrite_a=True)
+    values, vectors = eigh(M, lower=True, driver="evd", check_finite=False, overwrite_a=True)
     return values[values > above], vectors[:, values > above]
 
 
 def _penalized_gradient(problem: _DankProblem, v: NDArray, adaptation: _Adaptation) -> NDArray:
     """``(F * K) v`` on the working set."""
-    rows = np.flatnonzero(v)
-    everywhere = np.tile(adaptation.offset, (len(v), 1))
-    everywhere[rows] = adaptation.vectors
-    scaled = v[rows, None] * adaptation.vectors * (adaptation.values - problem.rank_penalty / 2)
-    return np.einsum("ir,ir->i", problem.K[:, rows] @ scaled, everywhere)
+    strengths = adaptation.values - problem.rank_penalty / 2
+    scaled = v[:, None] * (adaptation.vectors * strengths)
+    return np.einsum("ir,ir->i", problem.K @ scaled, adaptation.vectors)
 
 
 def _factor(problem: _DankProblem, state: _State) -> tuple[NDArray, NDArray]:
     """F as ``factor @ factor.T`` on the support, and the row of the factor for a point with v = 0."""
+    rows = np.flatnonzero(state.v)
     if state.adaptation is not None:
         root = np.sqrt(state.adaptation.values - problem.rank_penalty / 2)
-        return state.adaptation.vectors * root, state.adaptation.offset * root
-    rows = np.flatnonzero(state.v)
+        return state.adaptation.vectors[rows] * root, state.adaptation.offset * root
     u = state.v[rows] / problem.weight[rows] / (2.0 * np.sqrt(problem.centering_penalty))
     F = np.ones((len(rows) + 1, len(rows) + 1))
     for block in row_blocks(len(rows), 8 * len(rows), budget=2**22):

@@ -14,6 +14,10 @@ class DankThresholds:
     max_rounds: int = 20
     # Matrices of the working set's size at the peak: K, its square, K on the support, M, its eigenvectors, a copy.
     working_matrices: int = 6
+    # Besides the support vectors of the plain machine, rows within this share of the margin are in the first working
+    # set, at most as many as this share of the support vectors.
+    near_margin: float = 0.05
+    near_share: float = 1 / 3
     # Below this size a full eigendecomposition is faster than Lanczos iterations.
     dense_eigen: int = 150
     # Rounds of the active-set method, after which the interior-point method takes over, and its steps.

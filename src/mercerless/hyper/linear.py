@@ -224,7 +224,7 @@ def ridge_path_of_moments(moments: NDArray, C: NDArray) -> NDArray:
     target = moments[-2, -1] / n
     covariance = moments[:-2, :-2] - n * np.outer(mean, mean)
     with_target = moments[:-2, -1] - n * target * mean
-    values, vectors = eigh(covariance)
+    values, vectors = eigh(covariance, driver="evd", check_finite=False)
     projected = vectors.T @ with_target
     shrunk = projected[:, None] / (np.maximum(values, 0.0)[:, None] + 1.0 / np.asarray(C))
     w = vectors @ shrunk

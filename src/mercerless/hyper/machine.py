@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.svm import SVC, SVR
 
 from mercerless.core.blocks import is_dask, map_rows, reduce_rows
-from mercerless.core.folds import Split, first_until, fold_numbers, make_folds, some_rows
+from mercerless.core.folds import Split, first_until, fold_numbers, some_rows, splits_of
 from mercerless.core.memory import memory_budget, row_blocks
 from mercerless.core.svm import stabilize
 from mercerless.core.validation import check_random_state
@@ -25,6 +25,7 @@ from mercerless.hyper.linear import (
     squared_hinge,
 )
 from mercerless.hyper.selection import (
+    FoldPaths,
     KernelPath,
     Regression,
     choose_regression,
@@ -180,7 +181,7 @@ class KernelStage(Stage):
         if self.targets.classify:
             return self._exact_values(kernel, X, y, Z, self.grid)
         # kernel ridge regression, whose whole path costs one eigendecomposition
-        s, V = eigh(kernel(X))
+        s, V = eigh(kernel(X), driver="evd", overwrite_a=True, check_finite=False)
         mean = y.mean()
         signed = V * np.where(s < 0, -1.0, 1.0)
         shrunk = (V.T @ (y - mean))[:, None] / (np.abs(s)[:, None] + 1 / self.grid)
@@ -535,26 +536,32 @@ def choose_stages(
         given_C = float(stage.grid[0]) if len(stage.grid) == 1 else 1.0
         return ChosenStages(candidates[0], given_C, [], None)
     small = [_reduced(candidate) for candidate in candidates]
-    # of every hyper-kernel and training set; candidates that differ in their penalty only share one
-    paths: dict[tuple[int, bytes], KernelPath] = {}
+    fold_of = fold_numbers(folds[1], X, y, classify=stage.targets.classify, random_state=random)
+    fold_of = np.unique(fold_of, return_inverse=True)[1]  # without gaps
+    splits = first_until(splits_of(fold_of), LIMITS.held_out_rows)
+    number_of = {train.tobytes(): fold for fold, (train, _) in enumerate(splits)}
+    # of every hyper-kernel; candidates that differ in their penalty only share them
+    shared: dict[int, FoldPaths] = {}
+    paths: dict[tuple[int, int], KernelPath] = {}
 
     def learn(index: int, rows: NDArray) -> Kernel:
         """The kernel that this candidate learns from these rows, or from a sample of them."""
+        seed = check_random_state(random_state)
+        fold = number_of[rows.tobytes()]
         rows = rows[some_rows(len(rows), LIMITS.compared_items, 0)]
         candidate = small[index]._replace(n_parts=auto_parts(len(rows)))
         pairs = encode_target(y[rows], len(rows), kind).target
-        seed = check_random_state(random_state)
         if not KernelPath.serves(candidate, len(rows)):
             kernel, _ = learn_kernel(candidate, items[rows], pairs, seed)
             return normalized(kernel, X[rows])
         assert candidate.alpha is not None
-        key = id(candidate.hyper_kernel), rows.tobytes()
-        if key not in paths:
-            paths[key] = KernelPath(candidate, items[rows], pairs, seed)
-        return normalized(paths[key].kernel(candidate.alpha), X[rows])
+        hyper = id(candidate.hyper_kernel)
+        if hyper not in shared:
+            shared[hyper] = FoldPaths(candidate, items, fold_of, seed)
+        if (hyper, fold) not in paths:
+            paths[hyper, fold] = shared[hyper].without(fold, pairs)
+        return normalized(paths[hyper, fold].kernel(candidate.alpha), X[rows])
 
-    all_splits = make_folds(folds[1], X, y, classify=stage.targets.classify, random_state=random)
-    splits = first_until(all_splits, LIMITS.held_out_rows)
     comparison = compare_stages(stage, learn, len(candidates), X, y, splits, n_base)
     perfect = len(comparison.losses) if stage.targets.classify else 0.0
     results = [

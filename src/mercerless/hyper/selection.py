@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import pairwise
 from numbers import Integral
 from operator import add
@@ -27,6 +27,7 @@ from mercerless.hyper.solver import (
     NormalEquations,
     SeparableDesign,
     Target,
+    WhitenedPath,
     hyper_path,
     normal_equations,
     ridge_cg,
@@ -34,7 +35,7 @@ from mercerless.hyper.solver import (
     ridge_nonnegative,
     svr_admm,
     whiten,
-    whitened_path,
+    whitened_sums,
 )
 from mercerless.hyper.tensor import (
     TensorProblem,
@@ -231,7 +232,7 @@ def leverage_sample(K: NDArray, size: int, random_state) -> NDArray:
     n = len(K)
     if size >= n:
         return np.arange(n)
-    values, vectors = eigh(K)
+    values, vectors = eigh(K, driver="evd", check_finite=False)
     values = np.maximum(values, 0.0)
     ridge = max(values[n - size], 1e-12 * values[-1], np.finfo(float).tiny)
     scores = np.square(vectors) @ (values / (values + ridge))
@@ -299,23 +300,29 @@ def learn_kernel(
     return HyperExpansion(hyper, centers, coef, intercept), worst
 
 
+@dataclass(frozen=True)
 class KernelPath:
-    """Kernels learned from the same pairs with several penalties; they share landmarks and normal equations.
+    """Kernels learned from the same pairs with several penalties; they share landmarks and normal equations."""
 
-    Each equals what `learn_kernel` gives with the same random numbers.
-    """
+    hyper_kernel: HyperKernel
+    centers: NDArray
+    whitening: NDArray  # of the sections of the centers
+    equations: NormalEquations  # whitened
 
-    def __init__(self, task: Regression, X: NDArray, target: PairTarget, random):
+    @classmethod
+    def of_items(cls, task: Regression, X: NDArray, target: PairTarget, random) -> "KernelPath":
+        """The path of all pairs of the items: kernels as `learn_kernel` gives them with the same random numbers."""
         assert task.n_landmarks is not None
-        self.hyper_kernel = task.hyper_kernel
-        self.centers = choose_centers(
-            task.hyper_kernel, X, task.n_landmarks, task.landmark_method, random
-        )
-        self.whitening = whiten(task.hyper_kernel.gram(self.centers))
-        design = make_design(task.hyper_kernel, X, self.centers)
-        self.equations = normal_equations(
-            design, target, task.fit_intercept, whitening=self.whitening
-        )
+        hyper = task.hyper_kernel
+        centers = choose_centers(hyper, X, task.n_landmarks, task.landmark_method, random)
+        whitening = whiten(hyper.gram(centers))
+        design = make_design(hyper, X, centers)
+        equations = normal_equations(design, target, task.fit_intercept, whitening=whitening)
+        return cls(hyper, centers, whitening, equations)
+
+    @cached_property
+    def _path(self) -> WhitenedPath:
+        return WhitenedPath(self.equations, len(self.whitening))
 
     @staticmethod
     def serves(task: Regression, n_items: int) -> bool:
@@ -328,8 +335,49 @@ class KernelPath:
 
     def kernel(self, alpha: float) -> HyperExpansion:
         """The kernel for one penalty."""
-        solution = hyper_path(self.equations, self.whitening, np.array([alpha]))[0]
+        solution = self._path.solution(self.whitening, alpha)
         return HyperExpansion(self.hyper_kernel, self.centers, solution.coef, solution.intercept)
+
+
+class FoldPaths:
+    """The path of every training set of a cross-validation, from one pass over the pairs of all items.
+
+    The landmarks are chosen among all items, held-out ones too, as they are for the final kernel: of these no target is
+    used. The products of sections are summed for every pair of folds, and training sets add what they need.
+    """
+
+    def __init__(self, task: Regression, X: NDArray, fold_of: NDArray, random):
+        assert task.n_landmarks is not None
+        hyper = task.hyper_kernel
+        self.hyper_kernel = hyper
+        self.fit_intercept = task.fit_intercept
+        self.X = X
+        self.fold_of = fold_of
+        self.centers = choose_centers(hyper, X, task.n_landmarks, task.landmark_method, random)
+        self.whitening = whiten(hyper.gram(self.centers))
+        order = np.argsort(fold_of, kind="stable")
+        edges = np.concatenate([[0], np.cumsum(np.bincount(fold_of))])
+        folds = [slice(a, b) for a, b in pairwise(edges)]
+        self.equations = fold_equations(
+            make_design(hyper, X[order], self.centers),
+            lambda rows, columns: np.zeros((rows.stop - rows.start, columns.stop - columns.start)),
+            folds,
+            task.fit_intercept,
+            self.whitening,
+        )
+
+    def without(self, fold: int, target: PairTarget) -> KernelPath:
+        """The path of the items outside of a fold; the target is theirs alone, in their order."""
+        rows = np.flatnonzero(self.fold_of != fold)
+        inside = [value for key, value in self.equations.items() if fold not in key]
+        products = reduce(add, inside).gram
+        design = make_design(self.hyper_kernel, self.X[rows], self.centers)
+        T = target(slice(None), slice(None))
+        sums = whitened_sums(design, self.whitening, T)
+        if not self.fit_intercept:
+            sums = sums[:-1]
+        equations = NormalEquations(products, sums, float(np.sum(T**2)), float(T.size))
+        return KernelPath(self.hyper_kernel, self.centers, self.whitening, equations)
 
 
 def _is_large(task: Regression, n_items: int, n_centers: int) -> bool:
@@ -412,6 +460,9 @@ def _solve_part(
     work = float(n) ** 2 * p**2
     if task.solver == "cg" or _is_large(task, n, p):
         random = np.random.RandomState(seed)
+        may_be_direct = task.solver != "cg" and work <= 10 * LIMITS.direct_work
+        if may_be_direct:  # more iterations than these would take longer than to solve directly
+            options["max_iter"] = min(task.max_iter, p // 16)
         solution = ridge_cg(
             design,
             target,
@@ -421,8 +472,7 @@ def _solve_part(
             random_state=random,
             **options,
         )
-        is_accurate = solution.certificate <= 100 * task.tol
-        if task.solver == "cg" or is_accurate or work > 10 * LIMITS.direct_work:
+        if not may_be_direct or solution.certificate <= task.tol:
             return solution
     whitening = whiten(gram)
     equations = normal_equations(design, target, intercept, whitening=whitening)
@@ -824,7 +874,8 @@ def ridge_validation(
         if nonnegative:
             path = [ridge_nonnegative(train, gram, alpha)[:2] for alpha in alphas]
         else:
-            path = [(u, b) for u, b, _ in whitened_path(train, len(gram), alphas)]
+            whitened = WhitenedPath(train, len(gram))
+            path = [whitened.solve(alpha)[:2] for alpha in alphas]
         for k, (c, b) in enumerate(path):
             errors[k, fold] = held.error(np.append(c, b) if len(held.rhs) > len(c) else c)
     return errors

@@ -16,6 +16,7 @@ from scipy.optimize import nnls
 from scipy.sparse.linalg import LinearOperator, cg
 
 from mercerless.hyper.thresholds import LIMITS
+from mercerless.kernels.hyper import pair_index
 
 Target = Callable[[slice, slice], NDArray]
 
@@ -81,6 +82,13 @@ class SeparableDesign(NamedTuple):
         values *= self.decay(rows, columns)[:, :, None]
         return values.reshape(-1, self.features.shape[1])
 
+    def matrix_of_pairs(self, rows: slice, first: NDArray, second: NDArray) -> NDArray:
+        """The design matrix of some pairs of items of a block, given by their positions there."""
+        features = self.features[rows]
+        values = features[first] * features[second]
+        values *= self.decay(rows, rows)[first, second][:, None]
+        return values
+
 
 class BlockDesign(NamedTuple):
     """Sections without structure, evaluated block by block."""
@@ -120,6 +128,10 @@ class BlockDesign(NamedTuple):
     def matrix(self, rows: slice, columns: slice) -> NDArray:
         """The design matrix of a block, one row per ordered pair."""
         return self.blocks(rows, columns).reshape(-1, self.shape[1])
+
+    def matrix_of_pairs(self, rows: slice, first: NDArray, second: NDArray) -> NDArray:
+        """The design matrix of some pairs of items of a block, given by their positions there."""
+        return self.blocks(rows, rows)[first, second]
 
 
 Design = SeparableDesign | BlockDesign
@@ -198,8 +210,8 @@ def normal_equations(
 ) -> NormalEquations:
     """Accumulate ``B^T B``, ``B^T y``, ``y.y`` over all pairs of items, in bounded memory.
 
-    Only blocks on and above the diagonal are visited; the others count double. Cost: ``n^2 P^2`` multiplications
-    for n items and P terms (three times half of that with whitening); memory: ``P^2`` plus one block of 2^25 bytes.
+    Only pairs on and above the diagonal are visited; the others count double. Cost: ``n^2 P^2 / 2`` multiplications
+    for n items and P terms (twice that with whitening); memory: ``P^2`` plus one block of 2^25 bytes.
     Sections of near centers are nearly equal, so coefficients are large and cancel; only in the whitened basis do
     the sums keep their digits.
     """
@@ -207,21 +219,35 @@ def normal_equations(
     q = p + fit_intercept
     total = NormalEquations(np.zeros((q, q)), np.zeros(q), 0.0, 0.0)
     for left, right, weight in _blocks(n, rows, columns, 24 * q + design.bytes_per_pair, 2**25):
-        y = target(left, right).ravel()
-        B = design.matrix(left, right)
+        y, B, pair_weight = _equations_of_block(design, target, left, right)
         if whitening is not None:
             # B.T has LAPACK's order of entries, so it is overwritten in its place
             B = solve_triangular(whitening, B.T, lower=True, overwrite_b=True, check_finite=False).T
         if fit_intercept:
             B = np.column_stack([B, np.ones(len(B))])
+        root = np.sqrt(pair_weight)
+        B *= root[:, None]
+        y = y * root  # not in place: it may be a part of the user's matrix
         used = ~np.isnan(y)
         if not used.all():
             B = B[used]
             y = y[used]
+        n_pairs = float(np.sum(pair_weight[used]))
         total += NormalEquations(
-            weight * (B.T @ B), weight * (B.T @ y), weight * float(y @ y), weight * len(y)
+            weight * (B.T @ B), weight * (B.T @ y), weight * float(y @ y), weight * n_pairs
         )
     return total
+
+
+def _equations_of_block(
+    design: Design, target: Target, left: slice, right: slice
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Targets, design matrix and weights of the pairs of a block; on the diagonal of all pairs each is there once."""
+    y = target(left, right)
+    if left != right:
+        return y.ravel(), design.matrix(left, right), np.ones(y.size)
+    first, second, weight = pair_index(len(y))
+    return y[first, second], design.matrix_of_pairs(left, first, second), weight
 
 
 def _blocks(
@@ -255,33 +281,45 @@ def hyper_path(
     then ``P^2`` per alpha. Differs from Eq. (9) of the paper in the centers' sections not being scaled by their own
     closeness (which makes the penalty singular) and in the whitening's jitter.
     """
-    path = whitened_path(equations, len(whitening), alphas)
-    return [
-        HyperSolution(solve_triangular(whitening.T, u), intercept, residual)
-        for u, intercept, residual in path
-    ]
+    path = WhitenedPath(equations, len(whitening))
+    return [path.solution(whitening, alpha) for alpha in np.asarray(alphas, dtype=float)]
 
 
-def whitened_path(
-    equations: NormalEquations, p: int, alphas: NDArray
-) -> Iterator[tuple[NDArray, float, float]]:
-    intercept = len(equations.gram) > p
-    A = equations.gram[:p, :p]
-    r = equations.rhs[:p]
-    if intercept:  # eliminate the constant: exact centering of all columns
-        column = equations.gram[:p, p]
-        number = max(equations.gram[p, p], 1e-300)
-        mean = equations.rhs[p]
-        A = A - np.outer(column, column) / number
-        r = r - column * (mean / number)
-    values, vectors = eigh((A + A.T) / 2)
-    projected = vectors.T @ r
-    scale = np.linalg.norm(r) + np.finfo(float).tiny
-    for alpha in np.asarray(alphas, dtype=float):
-        ridge = alpha * equations.n_pairs
-        u = vectors @ (projected / (np.maximum(values, 0.0) + ridge + np.finfo(float).tiny))
-        residual = float(np.linalg.norm(A @ u + ridge * u - r) / scale)
-        yield u, float((mean - column @ u) / number) if intercept else 0.0, residual
+class WhitenedPath:
+    """Ridge regression over orthonormal terms for any penalty, from one eigendecomposition."""
+
+    def __init__(self, equations: NormalEquations, p: int):
+        self.n_pairs = equations.n_pairs
+        self.A = equations.gram[:p, :p]
+        self.r = equations.rhs[:p]
+        self.column: NDArray | None = None
+        if len(equations.gram) > p:  # eliminate the constant: exact centering of all columns
+            self.column = equations.gram[:p, p]
+            self.number = max(equations.gram[p, p], 1e-300)
+            self.mean = equations.rhs[p]
+            self.A = self.A - np.outer(self.column, self.column) / self.number
+            self.r = self.r - self.column * (self.mean / self.number)
+        symmetric = (self.A + self.A.T) / 2
+        values, self.vectors = eigh(symmetric, driver="evd", overwrite_a=True, check_finite=False)
+        self.values = np.maximum(values, 0.0)
+        self.projected = self.vectors.T @ self.r
+        self.scale = np.linalg.norm(self.r) + np.finfo(float).tiny
+
+    def solve(self, alpha: float) -> tuple[NDArray, float, float]:
+        """Coefficients of the orthonormal terms, intercept, and relative residual."""
+        ridge = alpha * self.n_pairs
+        shrunk = self.projected / (self.values + ridge + np.finfo(float).tiny)
+        u = self.vectors @ shrunk
+        residual = float(np.linalg.norm(self.A @ u + ridge * u - self.r) / self.scale)
+        intercept = 0.0
+        if self.column is not None:
+            intercept = float((self.mean - self.column @ u) / self.number)
+        return u, intercept, residual
+
+    def solution(self, whitening: NDArray, alpha: float) -> HyperSolution:
+        """The same with coefficients of the terms that were whitened."""
+        u, intercept, residual = self.solve(alpha)
+        return HyperSolution(solve_triangular(whitening.T, u), intercept, residual)
 
 
 def ridge_nonnegative(equations: NormalEquations, gram: NDArray, alpha: float) -> HyperSolution:
@@ -468,7 +506,7 @@ def svr_admm(
     iteration = 0
     while worst > tol and iteration < max_iter:
         iteration += 1
-        c = cho_solve(factor, rho * _adjoint(design, L, np.where(used, y - z - u, 0.0)))
+        c = cho_solve(factor, rho * whitened_sums(design, L, np.where(used, y - z - u, 0.0)))
         fit = np.where(used, _apply(design, L, c), 0.0)
         fit = LIMITS.relaxation * fit + (1.0 - LIMITS.relaxation) * (y - z)
         previous = z
@@ -479,9 +517,9 @@ def svr_admm(
         u -= primal
         if iteration % 10:
             continue
-        dual = rho * np.linalg.norm(_adjoint(design, L, z - previous))
+        dual = rho * np.linalg.norm(whitened_sums(design, L, z - previous))
         scale = (
-            rho * np.linalg.norm(_adjoint(design, L, u))
+            rho * np.linalg.norm(whitened_sums(design, L, u))
             + np.linalg.norm(penalty @ c)
             + np.finfo(float).tiny
         )
@@ -509,7 +547,7 @@ def _apply(design: Design, L: NDArray, c: NDArray) -> NDArray:
     return out
 
 
-def _adjoint(design: Design, L: NDArray, U: NDArray) -> NDArray:
+def whitened_sums(design: Design, L: NDArray, U: NDArray) -> NDArray:
     """B^T U with the intercept, for symmetric U and orthonormal terms."""
     n, p = design.shape
     out = np.zeros(p + 1)

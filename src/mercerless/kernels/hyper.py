@@ -354,7 +354,7 @@ class WishartHyper(HyperKernel):
         middle = (c + d) / 2
         difference = c - d
         along = X @ difference.T - np.einsum("ij,ij->i", middle, difference)
-        return euclidean_distances(X, middle, squared=True), along, _square(difference), X
+        return _squared_distances(X, middle), along, _square(difference), X
 
     def _sections(self, A: NDArray, B: NDArray, centers: NDArray) -> NDArray:
         to_a, along_a, square, white_a = self._about_centers(A, centers)
@@ -380,7 +380,7 @@ class WishartHyper(HyperKernel):
     def blocks(self, X: NDArray, Y: NDArray, centers: NDArray) -> NDArray:
         to_x, along_x, square, white_x = self._about_centers(X, centers)
         to_y, along_y, _, white_y = self._about_centers(Y, centers)
-        apart = euclidean_distances(white_x, white_y, squared=True)[:, :, None]
+        apart = _squared_distances(white_x, white_y)[:, :, None]
         return self._combine(
             to_x[:, None], along_x[:, None], to_y[None], along_y[None], apart, square
         )
@@ -525,12 +525,26 @@ def _scaled_distances(X: NDArray, Y: NDArray | None, length_scale: ArrayLike) ->
 
     Only differences matter: a common origin near the data keeps the digits of |x|^2 + |y|^2 - 2 x.y.
     """
-    if Y is None:
-        return euclidean_distances((X - X.mean(axis=0)) / length_scale, squared=True)
-    origin = Y.mean(axis=0)
+    origin = X.mean(axis=0) if Y is None else Y.mean(axis=0)
     left = (X - origin) / length_scale
-    right = (Y - origin) / length_scale
-    return euclidean_distances(left, right, squared=True)
+    right = left
+    if Y is not None:
+        right = (Y - origin) / length_scale
+    return _squared_distances(left, right)
+
+
+def _squared_distances(X: NDArray, Y: NDArray) -> NDArray:
+    """``euclidean_distances(X, Y, squared=True)``, whose checks take longer than the work on small matrices."""
+    if X.dtype != np.float64 or Y.dtype != np.float64:  # there it is careful with digits
+        return euclidean_distances(X, Y, squared=True)
+    distances = X @ Y.T
+    distances *= -2.0
+    distances += _square(X)[:, None]
+    distances += _square(Y)
+    np.maximum(distances, 0.0, out=distances)
+    if Y is X:
+        np.fill_diagonal(distances, 0.0)
+    return distances
 
 
 def _square(A: NDArray) -> NDArray:

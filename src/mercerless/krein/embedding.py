@@ -178,7 +178,8 @@ def pseudo_euclidean_axes(K: NDArray, n_components: int | None, center: bool) ->
     get coordinates 0. Every vector's entry of largest size is positive, so that axes do not depend on the solver.
     """
     mean = K.mean(axis=0) if center else np.zeros(len(K))
-    values, vectors = eigh(K - mean - mean[:, None] + mean.mean(), check_finite=False)
+    centered = K - mean - mean[:, None] + mean.mean()
+    values, vectors = eigh(centered, driver="evd", overwrite_a=True, check_finite=False)
     by_size = np.argsort(-np.abs(values), kind="stable")
     values = values[by_size]
     vectors = vectors[:, by_size]
