@@ -1,10 +1,11 @@
 """How long a prediction takes in a service: one item, 100 and 10,000 items, by every public estimator.
 
-    python benchmarks/speed/latency.py [--estimators KreinRidge ...]
+    python benchmarks/speed/latency.py [--estimators KreinRidge ...] [--onnx]
 
 Models are fitted on 1000 rows of 5 features (`HyperSVR` on 300) with their defaults; the last rows are scikit-learn's
 for comparison. Processor milliseconds of one thread, the median of repeated calls: on an idle machine they are what a
 client waits for, besides the network. Writes results/latency.csv beside this file; rows of other estimators are kept.
+With ``--onnx``, members of the table learner as graphs of ONNX instead, see onnx_members.py: results/latency_onnx.csv.
 """
 
 import argparse
@@ -67,6 +68,14 @@ def row_of(name):
     return row
 
 
+def write(path, table):
+    """Put the rows into a file."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)
+
+
 def main():
     """Measure the estimators and put their rows into the table."""
     names = [*ESTIMATORS, *OTHERS]
@@ -74,8 +83,16 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--estimators", nargs="+", choices=names, default=names)
+    parser.add_argument("--onnx", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    if arguments.onnx:
+        import onnx_members
+
+        rows = onnx_members.measure()
+        for row in rows:
+            print(*row.values(), sep="  ", flush=True)
+        return write(PATH.with_name("latency_onnx.csv"), rows)
     rows = {}
     if PATH.exists():
         with PATH.open(newline="") as file:
@@ -84,11 +101,7 @@ def main():
         with threadpool_limits(1):
             rows[name] = row_of(name)
         print(*rows[name].values(), sep="  ", flush=True)
-        table = [rows[each] for each in names if each in rows]
-        with PATH.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(table)
+        write(PATH, [rows[each] for each in names if each in rows])
 
 
 if __name__ == "__main__":

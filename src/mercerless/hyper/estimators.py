@@ -552,7 +552,10 @@ def _expected_products(task: Regression, n: int) -> float:
     per_center = LIMITS.ridge_operations
     if task.epsilon is not None:
         per_center = LIMITS.tube_operations
-    return per_center * n_centers / (2.0 * n * task.n_parts)
+    operations = per_center * n_centers * float(n) ** 2 / task.n_parts
+    if task.alpha is None:
+        operations += LIMITS.search_operations
+    return operations / (2.0 * float(n) ** 3)
 
 
 def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:

@@ -26,9 +26,10 @@ class HyperThresholds:
     direct_work: float = 2e9
     # Up to this many items their closeness to each other is kept in memory, at most 8 MB.
     kept_items: int = 1000
-    # Operations for each center and pair of items in a fit of HyperRidge and of HyperSVR, measured.
-    ridge_operations: float = 3600.0
+    # Operations for each center and pair of items in a fit of HyperRidge and of HyperSVR, and of the search, measured.
+    ridge_operations: float = 500.0
     tube_operations: float = 10_000.0
+    search_operations: float = 6e10
     # Over-relaxation of ADMM.
     relaxation: float = 1.6
     # Relative to the largest diagonal entry: sections of neighboring centers are equal to this many digits.

@@ -39,16 +39,24 @@ class _Squares(NamedTuple):
     right: NDArray
 
     @classmethod
-    def of(cls, U: NDArray, V: NDArray) -> Self:
-        """The factors for the distances of all rows of U to all rows of V."""
-        n_features = U.shape[1]
-        left = np.ones((len(U), n_features + 2), dtype=U.dtype)
-        left[:, :-2] = U
-        left[:, -2] = np.einsum("ij,ij->i", U, U)
-        right = np.ones((len(V), n_features + 2), dtype=V.dtype)
-        right[:, :-2] = -2 * V
-        right[:, -1] = np.einsum("ij,ij->i", V, V)
+    def of(cls, X: NDArray, Y: NDArray, origin: NDArray, scales: NDArray) -> Self:
+        """The factors for the distances of all rows of X to all rows of Y, moved to the origin and scaled."""
+        left = _with_squares(X, origin, scales)
+        right = left.copy() if Y is X else _with_squares(Y, origin, scales)
+        right[:, :-2] *= -2
+        right[:, [-2, -1]] = right[:, [-1, -2]]
         return cls(left, right.T)
+
+
+def _with_squares(X: NDArray, origin: NDArray, scales: NDArray) -> NDArray:
+    """``[u, |u|^2, 1]`` for the rows u of X, moved and scaled, without further arrays of the size of X."""
+    out = np.empty((len(X), X.shape[1] + 2), dtype=X.dtype)
+    U = out[:, :-2]
+    np.subtract(X, origin, out=U, casting="same_kind")
+    np.divide(U, scales, out=U, casting="same_kind")
+    np.einsum("ij,ij->i", U, U, out=out[:, -2])
+    out[:, -1] = 1
+    return out
 
 
 class _SquaredDistance(Stationary):
@@ -62,9 +70,7 @@ class _SquaredDistance(Stationary):
     def _prepare(self, X, Y):
         # Distances do not change with the origin; near it the expanded square cancels least.
         origin = Y.mean(axis=0, dtype=np.float64)
-        U = ((X - origin) / self._scales()).astype(X.dtype, copy=False)
-        V = U if Y is X else ((Y - origin) / self._scales()).astype(X.dtype, copy=False)
-        return _Squares.of(U, V)
+        return _Squares.of(X, Y, origin, self._scales())
 
     @staticmethod
     def _distances(prepared, rows):
