@@ -88,6 +88,7 @@ def test_strings_with_probabilities():
     assert main(["fit", "train.tsv", "--learner", "krein-ridge"]) == 0
     assert main(["predict", "model.skops", "new.txt", "--probabilities"]) == 0
     rows = read_predictions()
+    assert [row["id"] for row in rows] == ["ACACACAC", "GTGTGGTT"]  # strings name themselves
     assert [row["prediction"] for row in rows] == ["even", "odd"]
     assert float(rows[0]["probability of even"]) + float(
         rows[0]["probability of odd"]

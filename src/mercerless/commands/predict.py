@@ -276,6 +276,8 @@ def read_rows(path: str, choice: FileChoice, description: dict) -> tuple[Any, Se
     width = description["n_columns"]
     if description["items"] is not None:
         items, ids = read_new_items(file, choice, description)
+        if ids is None and all(isinstance(item, str) for item in items):
+            ids = list(items)  # strings name themselves
         rows = item_similarities(items, trained_items(description), description["similarity"])
     else:
         content = formats.read(file, choice.format, choice.sheet)
