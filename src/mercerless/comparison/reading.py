@@ -412,7 +412,7 @@ class _Source:
             self.kind = table.kind
             reason = "R printed them" if table.kind == "distance" else "the lines are SMILES"
             self.guess("kind", table.kind, reason, "kind")
-        if table.title:
+        if table.title and table.source is not None:
             why = f"it has one cell, all other lines {len(table.source.names)}"
             self.guess("left out", f"the first line, {table.title[:40]!r}", why, "format")
         if table.ids is not None and self.kind != "strings":

@@ -1,6 +1,6 @@
 """Local kernels: one bandwidth vector per center, and therefore asymmetric."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -273,7 +273,7 @@ class FixedPoints:
 
     most_bytes = 2**26
 
-    def __init__(self, kernel: type[_Local], X: NDArray, S: NDArray):
+    def __init__(self, kernel: Callable[..., Any], X: NDArray, S: NDArray):
         self.kernel = kernel
         self.X = X
         self.S = S
