@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 
 from mercerless import SimilarityClassifier, SimilarityRegressor
 from mercerless.core.gaps import fill_gaps
+from mercerless.kernels import PairFunction
 
 pytestmark = pytest.mark.filterwarnings("ignore:X has .* missing comparisons")
 
@@ -142,3 +143,59 @@ def test_too_many_gaps_in_a_new_row():
         full.predict(NEW)
     with pytest.raises(ValueError, match="NaN or infinite"):
         SimilarityClassifier(**PRE, landmarks=20).fit(TRAIN, Y[:110])
+
+
+# ------------------------------------------------------------------------------------------------- functions
+
+
+ITEMS = [f"item {k}" for k in range(160)]
+
+
+def with_none(is_hole):
+    """Distances of items by their numbers, None for pairs in holes."""
+
+    def distance(a, b):
+        i = int(a[5:])
+        j = int(b[5:])
+        return None if is_hole[i, j] else float(D[i, j])
+
+    return PairFunction(distance, symmetric=True)
+
+
+@pytest.fixture(scope="module")
+def by_function():
+    is_hole = holes((160, 160), 0.15)
+    model = SimilarityClassifier(with_none(is_hole), kind="distance", random_state=0)
+    with pytest.warns(UserWarning, match="X has .* missing comparisons"):
+        model.fit(ITEMS[:110], Y[:110])
+    return model, np.where(is_hole, np.nan, D)
+
+
+def test_pairs_that_a_function_leaves_out_are_completed_as_nan_is(by_function):
+    model, matrix = by_function
+    other = SimilarityClassifier(kind="distance", **PRE).fit(matrix[:110, :110], Y[:110])
+    assert model.gaps_.n_filled == other.gaps_.n_filled == np.isnan(matrix[:110, :110]).sum()
+    assert_allclose(
+        model.predict_proba(ITEMS[110:]), other.predict_proba(matrix[110:, :110]), atol=1e-10
+    )
+    again = pickle.loads(pickle.dumps(other))
+    assert again.gaps_.n_filled == other.gaps_.n_filled
+
+
+def test_a_model_of_a_function_with_gaps_explains(by_function):
+    model, _ = by_function
+    explained = model.explain(ITEMS[110:113])
+    total = explained.base + explained.shares.sum(axis=1) + explained.rest
+    assert_allclose(total, explained.score, atol=1e-8)
+
+
+def test_pairs_left_out_with_landmarks_or_of_new_items_only_raise():
+    is_hole = holes((160, 160), 0.15)
+    few = SimilarityClassifier(with_none(is_hole), kind="distance", landmarks=30, random_state=0)
+    with pytest.raises(ValueError, match=r"for \d+ pairs of items and landmarks; only all"):
+        few.fit(ITEMS[:110], Y[:110])
+    is_hole[:110, :110] = False
+    model = SimilarityClassifier(with_none(is_hole), kind="distance", random_state=0)
+    model.fit(ITEMS[:110], Y[:110])
+    with pytest.raises(ValueError, match="but for none of the training items"):
+        model.predict(ITEMS[110:])

@@ -475,4 +475,16 @@ BUGS = [
         "if kept >= 0.5 * (profiles.weight @ squares_of(self.rows)):",
         "test_similarity_race.py -k many_dimensions",
     ),
+    Bug(
+        "gaps-of-a-function-become-zero",
+        "return self.gaps_.model.fill(rows)",
+        "return np.nan_to_num(rows)",
+        "test_similarity_gaps.py -k leaves_out",
+    ),
+    Bug(
+        "gaps-of-a-function-are-explained-as-they-are",
+        "if model.gaps_ is not None and train is None:",
+        "if False:",
+        "test_similarity_gaps.py -k with_gaps_explains",
+    ),
 ]

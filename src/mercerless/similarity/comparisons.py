@@ -64,6 +64,7 @@ def compare_items(
             remedy="use fewer",
         )
         X = _compare_all(kernel, compare, items, others, rows)
+        _check_no_gaps(kernel, X)
         step = None
         W = X[rows]
     W = check_symmetric(_without_noise(kernel, items, rows, W), "the kernel matrix")
@@ -107,6 +108,8 @@ def compare_both_ways(
         others = take_rows(items, rows)
         out = _compare_all(kernel, kernel, items, others, rows)
         back = kernel(others, items).T
+        _check_no_gaps(kernel, out)
+        _check_no_gaps(kernel, back)
     W = out[rows]
     kind = check_kind(W, kind, "the comparisons of landmarks")
     diagonal = np.zeros(len(W))
@@ -165,6 +168,16 @@ def _compare_all(
         raise ValueError(
             str(error).replace(pair[0], f"for items {pair[1]} and {rows[int(pair[2])]}")
         ) from error
+
+
+def _check_no_gaps(kernel: Kernel, C: NDArray) -> None:
+    """Raise if a function gave None for some pairs."""
+    if isinstance(kernel, PairFunction) and np.isnan(C).any():
+        raise ValueError(
+            f"The kernel function gave None for {int(np.isnan(C).sum())} pairs of items and "
+            "landmarks; only all comparisons are completed, so set landmarks=None, or return a "
+            "number for every pair."
+        )
 
 
 def _against(compare: Callable[[Any, Any], NDArray], landmarks: Any, rows: Any) -> NDArray:

@@ -38,7 +38,7 @@ from mercerless.core.folds import (
     warn_of_lonely_classes,
     warn_of_near_copies,
 )
-from mercerless.core.gaps import FilledGaps, fill_rows, fill_used
+from mercerless.core.gaps import FilledGaps, fill_gaps, fill_rows, fill_used
 from mercerless.core.memory import check_memory, format_bytes, memory_budget, row_blocks
 from mercerless.core.optional import with_callbacks
 from mercerless.core.reasons import Explained
@@ -312,24 +312,36 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             prepared = self._with_landmarks(kernel, items, task, landmarks, candidates)
         else:
             prepared = self._with_all_items(kernel, items, task)
-        prepared.attributes["gaps_"] = gaps
+        prepared.attributes.setdefault("gaps_", gaps)
         return prepared
 
     def _without_gaps(self, X: Any, task: SimilarityTask) -> tuple[Any, FilledGaps | None]:
         """A matrix of comparisons with the missing ones completed, and how; warns."""
         X, gaps = fill_used(X, task.used, len(task.y))
         if gaps is not None:
-            share = 100.0 * gaps.n_filled / len(task.used) ** 2
-            warn(
-                f"X has {gaps.n_filled} missing comparisons ({share:.2g} %), which were completed "
-                f"by {gaps.how}."
-            )
+            self._warn_of_gaps(gaps, len(task.used))
         return X, gaps
+
+    def _warn_of_gaps(self, gaps: FilledGaps, n: int) -> None:
+        share = 100.0 * gaps.n_filled / n**2
+        warn(
+            f"X has {gaps.n_filled} missing comparisons ({share:.2g} %), which were completed "
+            f"by {gaps.how}."
+        )
+
+    def _all_comparisons(self, basis: Basis) -> tuple[NDArray, dict[str, Any]]:
+        """The square matrix; pairs for which a function gave None are completed, as `gaps_` then says."""
+        matrix = basis.matrix()
+        if isinstance(basis.kernel, PairFunction) and np.isnan(matrix).any():
+            matrix, gaps = fill_gaps(matrix)
+            self._warn_of_gaps(gaps, len(matrix))
+            return matrix, {"gaps_": gaps}
+        return check_square(matrix, basis.matrix_name), {}
 
     def _with_all_items(self, kernel: Kernel, items: Any, task: SimilarityTask) -> PreparedStack:
         """Comparisons of all items with each other."""
         basis = self._all_items_basis(kernel, items, task)
-        matrix = check_square(basis.matrix(), basis.matrix_name)
+        matrix, completed = self._all_comparisons(basis)
         is_both = self.direction == "both"
         asymmetry = 0.0
         if self._directed:
@@ -368,7 +380,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             "kind_": kind,
             "diagonal_": same_value(comparisons.column_diagonal),
             "landmarks_": None,
-        }
+        } | completed
         families: tuple[StackFamily, ...] = ()
         rows = None
         if is_both:
@@ -788,7 +800,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
 
     def _test_rows(self, X: Any) -> Any:
         """New items; of comparisons with all columns of the training rows those with landmarks."""
-        if self.gaps_ is not None and self.landmarks_ is None:
+        if self.gaps_ is not None and self._basis.given_as_matrix and self.landmarks_ is None:
             X = fill_rows(X, self.gaps_.model, self._basis.rows, self._column_labels)
         if self.landmarks_ is None or not self._basis.given_as_matrix:
             return self._test_items(X)
@@ -832,22 +844,35 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     def _new_similarities(self, items: Any, reverse: NDArray | None) -> NDArray:
         """Similarities of new items to the training items; with the direction "mean", of both directions if known."""
         basis = self._basis
-        matrix = basis.compare(items)
+        matrix = self._completed(basis.compare(items))
         is_one_way = basis.kernel.symmetric and self.landmarks_ is None
         if basis.given_as_matrix:
             is_one_way = reverse is None
         if self.direction == "mean" and not is_one_way:
-            matrix = (matrix + basis.compare_back(items, reverse)) / 2.0
+            matrix = (matrix + self._completed(basis.compare_back(items, reverse))) / 2.0
         return as_new_similarities(basis.weighted(matrix), self.kind_)
 
     def _new_rows(self, items: Any, back: NDArray | None) -> DirectedRows:
         """Both directions of new items; one that is not known is taken for both."""
         basis = self._basis
-        out = basis.weighted(basis.compare(items)).astype(np.float64)
+        out = basis.weighted(self._completed(basis.compare(items))).astype(np.float64)
         if basis.given_as_matrix and back is None:
             return DirectedRows(out, out, self.decay_)
-        other = basis.weighted(basis.compare_back(items, back))
+        other = basis.weighted(self._completed(basis.compare_back(items, back)))
         return DirectedRows(out, other.astype(np.float64), self.decay_)
+
+    def _completed(self, rows: NDArray) -> NDArray:
+        """Rows of new items, completed if a function gave None for some pairs."""
+        if not isinstance(self.kernel_, PairFunction) or not np.isnan(rows).any():
+            return rows
+        if self.gaps_ is None:
+            raise ValueError(
+                f"The kernel function gave None for {int(np.isnan(rows).sum())} pairs of new items, "
+                "but for none of the training items, so that nothing says how to complete them; "
+                "return a number, or fit all comparisons (landmarks=None) with such pairs among "
+                "them."
+            )
+        return self.gaps_.model.fill(rows)
 
     def _check_reverse(self, reverse: ArrayLike | None, shape: tuple[int, ...]) -> NDArray | None:
         """The other direction of new rows, checked; warns if it is missing and would be needed."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercerless.core.gaps import fill_used
+from mercerless.core.gaps import fill_gaps, fill_used
 from mercerless.core.memory import memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, train_again, two_likeliest
 from mercerless.similarity.directions import DirectedRows, with_rows
@@ -115,6 +115,8 @@ def _train_comparisons(model: Any, rows: NDArray, train: ArrayLike | None) -> Co
     if model.gaps_ is not None and train is not None:
         train, _ = fill_used(train, rows, model.n_features_in_)
     matrix = train_again(model, rows, train)
+    if model.gaps_ is not None and train is None:  # a function gave None for some pairs
+        matrix, _ = fill_gaps(matrix)
     if model.direction == "symmetric":
         return Comparisons.of(square_similarities(matrix, model.kind_))
     if model.direction == "both":
