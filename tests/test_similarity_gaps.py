@@ -185,6 +185,7 @@ def test_pairs_that_a_function_leaves_out_are_completed_as_nan_is(by_function):
 def test_a_model_of_a_function_with_gaps_explains(by_function):
     model, _ = by_function
     explained = model.explain(ITEMS[110:113])
+    assert np.all(np.isfinite(explained.score))
     total = explained.base + explained.shares.sum(axis=1) + explained.rest
     assert_allclose(total, explained.score, atol=1e-8)
 
