@@ -19,6 +19,7 @@ import gzip
 import importlib.util
 import time
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -460,16 +461,20 @@ def algorithm1(m, start, *, width, rate, batch, selection="y", step=None, scale=
     return LABRegressor(support, objective="interpolation", optimizer=steps, random_state=0)
 
 
+# support points, initial scale, learning rate and batch size of Algorithm 1, and the share of its authors' steps
+PLANS = {"yacht": (73, 3.0, 0.01, 128, 1.0), "parkinsons": (400, 30.0, 0.01, 128, 0.2)}
+SELECTIONS = {"extreme": "Extreme Y", "y": "Y-based", "kmeans": "X-based"}
+
+
 def selections(args, number, growth):
     """Tables 5 and 6: initial selections without and with the dynamic strategy.
 
     The paper's objective by L-BFGS and ours with growth to twice the number (of at most 3000 rows); the paper's
-    Algorithm 1 with growth from a third, as in its authors' code, and its numbers of support points.
+    Algorithm 1 with growth from a third, as in its authors' code, and its numbers of support points. A row per split,
+    in rounds of one split; what is there is skipped. Fits that diverged, of which `fit` warns, are marked.
     """
     path = RESULTS / f"lab_{number}.csv"
     numbers = paper(number)
-    label = {"extreme": "Extreme Y", "y": "Y-based", "kmeans": "X-based"}
-    plans = {"yacht": (73, 3.0, 0.01, 128, 1.0), "parkinsons": (400, 30.0, 0.01, 128, 0.2)}
 
     def descent(name, selection, objective):
         m = {"yacht": 73, "parkinsons": 100}[name]
@@ -478,7 +483,7 @@ def selections(args, number, growth):
         return LABRegressor(support, objective=objective, kernel="gaussian", random_state=0)
 
     def printed(name, selection):
-        m, width, rate, batch, scale = plans[name]
+        m, width, rate, batch, scale = PLANS[name]
         start = m // 3 if growth else m
         options = {"width": width, "rate": rate, "batch": batch, "scale": scale}
         return algorithm1(m, start, selection=selection, **options)
@@ -488,30 +493,29 @@ def selections(args, number, growth):
         "evidence": lambda name, selection: descent(name, selection, "evidence"),
         "algorithm1": printed,
     }
-    rows = {(r["set"], r["selection"]): r for r in read(path)}
-    for name in args.sets or ["yacht", "parkinsons"]:
-        for selection in ("extreme", "y", "kmeans"):
-            row = rows.setdefault((name, selection), {"set": name, "selection": selection})
-            for learner in args.learners or learners:
-                full = args.full or learner == "algorithm1"
-                scores = []
-                for _, A, b, T, z in splits(name, args.splits, full):
-                    score, seconds, model = fit_and_score(
-                        learners[learner](name, selection), A, b, T, z
-                    )
-                    print(name, selection, learner, round(score, 4), round(seconds, 1), flush=True)
-                    # steps that diverged, of which fit warns, are counted and not averaged
-                    if np.isfinite(model.certificate_):
-                        scores.append(score)
-                row |= {
-                    f"{learner}_splits": args.splits,
-                    f"{learner}_diverged": args.splits - len(scores),
-                    learner: round(np.mean(scores), 4) if scores else "",
-                    f"{learner}_std": round(np.std(scores), 4) if scores else "",
-                }
-            row["paper"] = numbers.get((name, label[selection]), {}).get("r2", "")
-            write(path, list(rows.values()))
-    show(list(rows.values()))
+    keys = ("set", "selection", "learner", "split")
+    known = {tuple(r[key] for key in keys) for r in read(path)}
+    jobs = product(range(args.splits), args.sets or PLANS, args.learners or learners, SELECTIONS)
+    for split, name, learner, selection in jobs:
+        if (name, selection, learner, str(split)) in known:
+            continue
+        full = args.full or learner == "algorithm1"
+        *_, (_, A, b, T, z) = splits(name, split + 1, full)
+        score, seconds, model = fit_and_score(learners[learner](name, selection), A, b, T, z)
+        row = {
+            "set": name,
+            "selection": selection,
+            "learner": learner,
+            "split": split,
+            "rows": len(A),
+            "n_support": model.n_support_,
+            "r2": round(score, 5),
+            "diverged": int(not np.isfinite(model.certificate_)),
+            "cpu_seconds": round(seconds, 1),
+            "paper": numbers.get((name, SELECTIONS[selection]), {}).get("r2", ""),
+        }
+        append(path, row)
+        print(*row.values(), flush=True)
 
 
 def noise(args):
