@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import load_diabetes, load_wine, make_friedman1
+from sklearn.exceptions import NotFittedError
 
 from mercerless import TableClassifier, TableRegressor, persistence
 from mercerless.core.scaling import robust_scaling, standard_scaling
@@ -480,3 +481,38 @@ def test_only_the_chosen_members_compete(members, tried):
         weight * member(X) for weight, member in zip(model.weights_, model.members_, strict=True)
     )
     assert_allclose(average[:, 0], model.predict(X), rtol=1e-10)
+
+
+def test_members_are_models_of_their_own():
+    frame, y = load_diabetes(return_X_y=True, as_frame=True)
+    frame = frame.assign(sex=np.where(frame.sex > 0, "one", "other"))
+    model = TableRegressor(transform_target=None, max_iter=20, random_state=0)
+    model.fit(frame[:200], y[:200])
+    new = frame[200:260]
+    before = model.predict(new)
+    alone = model.estimators_
+    assert len(alone) == len(model.members_) > 1
+    assert [part.members_[0].name for part in alone] == [part.name for part in model.members_]
+    parts = [part.predict(new) for part in alone]
+    assert all(part.n_parameters_ <= model.n_parameters_ for part in alone)
+    np.testing.assert_allclose(np.tensordot(model.weights_, parts, 1), before, rtol=1e-10)
+    for part, predicted in zip(alone, parts):
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(part)).predict(new), predicted)
+        with pytest.raises(ValueError, match="use the model with all members"):
+            part.predict_interval(new)
+        with pytest.raises(AttributeError, match="feature_importances_"):
+            part.feature_importances_  # noqa: B018
+    np.testing.assert_array_equal(model.predict(new), before)
+    model.predict_interval(new)
+    with pytest.raises(NotFittedError):
+        TableRegressor().estimators_  # noqa: B018
+
+
+def test_members_of_a_classifier_add_up_to_its_log_odds():
+    X, y = load_wine(return_X_y=True)
+    model = TableClassifier(max_iter=20, random_state=0).fit(X[::2], y[::2])
+    parts = [part.decision_function(X[1::2]) for part in model.estimators_]
+    together = np.tensordot(model.weights_, parts, 1)
+    np.testing.assert_allclose(together, model.decision_function(X[1::2]), rtol=1e-9, atol=1e-9)
+    for part in model.estimators_:
+        assert part.score(X[1::2], y[1::2]) > 0.9

@@ -212,4 +212,16 @@ BUGS = [
         "frame",
         "test_table_frames.py -k lack_keys",
     ),
+    Bug(
+        "table-member-with-the-intervals-of-the-average",
+        "alone.out_of_fold_ = None",
+        "pass",
+        "test_table.py -k members_are_models",
+    ),
+    Bug(
+        "table-member-with-its-share",
+        "alone.members_ = [member._replace(weight=1.0)]",
+        "alone.members_ = [member]",
+        "test_table.py -k 'members_are_models or members_of_a'",
+    ),
 ]

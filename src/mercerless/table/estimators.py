@@ -1,9 +1,9 @@
 """The automatic learner of tables: data frames with words, dates and gaps, and nothing to tune."""
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,10 +207,7 @@ class _Table(LocalEstimator):
     def _finish(self, solution: TableSolution, n_functions: int, **others: Any) -> None:
         """Set everything together, so that an interrupted fit leaves nothing half done."""
         members = solution.members
-        forms = kernel_forms(members)
-        n_linear = 0
-        if forms:
-            n_linear = n_functions * (1 + len(others["encoding_"].names))
+        n_features = len(others["encoding_"].names)
         self._set_fitted(
             members_=members,
             weights_=np.array([member.weight for member in members]),
@@ -218,7 +215,7 @@ class _Table(LocalEstimator):
             validation_errors_=solution.errors,
             certificate_=solution.certificate,
             copy_correlation_=solution.copy_correlation,
-            n_parameters_=sum(form.n_parameters for form in forms) + n_linear,
+            n_parameters_=count_parameters(members, n_functions, n_features),
             _n_functions=n_functions,
             _importances=None,
             **others,
@@ -242,6 +239,31 @@ class _Table(LocalEstimator):
 
     def _predict_rows(self, rows: NDArray) -> NDArray:
         return predict_average(self.members_, rows)
+
+    @property
+    def estimators_(self) -> list[Self]:
+        """The members as fitted models of their own, in the order of `members_`; they take the table as it is.
+
+        Each predicts by one member alone, and has no out-of-fold predictions, intervals and importances: those of this
+        model are of the average.
+        """
+        check_is_fitted(self)
+        return [self._alone(member) for member in self.members_]
+
+    def _alone(self, member: Any) -> Self:
+        """A copy of this model that consists of one member."""
+        alone = copy(self)
+        alone.members_ = [member._replace(weight=1.0)]
+        alone.weights_ = np.ones(1)
+        alone.n_parameters_ = count_parameters(
+            alone.members_, self._n_functions, len(self.encoding_.names)
+        )
+        alone.out_of_fold_ = None
+        alone.spread_ = None
+        alone._sample = None
+        alone._importances = None
+        alone._without_out_of_fold = "use the model with all members"
+        return alone
 
     @property
     def feature_importances_(self) -> NDArray:
@@ -362,6 +384,9 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         ``alpha``; boosted trees their ``models``; a transformed target its own members as ``forms``.
     weights_ : ndarray of shape (n_members,)
         The weights in the average, which sum to one.
+    estimators_ : list of TableRegressor
+        The members as fitted models of their own, each of one member: they take the table as it is, and can be printed,
+        explained and saved.
     encoding_ : Encoding
         Turns a table into numbers without gaps, ``encoding_(X)``; its ``names`` are those of the columns that come out.
         Missing numbers are the median, beside a column that marks them; categories are 0/1 columns, or the mean targets
@@ -578,6 +603,9 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
     members_ : list of LocalForm, Trees and Experts
         The members with weight, as in `TableRegressor`, each of which predicts log-odds: one function for two classes,
         and one per class otherwise.
+    estimators_ : list of TableClassifier
+        The members as fitted models of their own, as in `TableRegressor`; probabilities have the calibration of the
+        average.
     weights_, encoding_, validation_errors_, validation_curve_, certificate_, n_iter_, n_parameters_
         As in `TableRegressor`.
     n_distinct_ : int
@@ -659,6 +687,15 @@ class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
         return distill_classes(
             self.encoding_, rows, self.calibration_(scores), self.classes_, machine
         )
+
+
+def count_parameters(members: Sequence[Any], n_functions: int, n_features: int) -> int:
+    """How many numbers the kernel members have, their linear parts included."""
+    forms = kernel_forms(members)
+    if not forms:
+        return 0
+    n_linear = n_functions * (1 + n_features)
+    return sum(form.n_parameters for form in forms) + n_linear
 
 
 def target_bounds(Y: NDArray, margin: float = 0.25) -> tuple[NDArray, NDArray]:
