@@ -253,16 +253,17 @@ class _Table(LocalEstimator):
     def _alone(self, member: Any) -> Self:
         """A copy of this model that consists of one member."""
         alone = copy(self)
-        alone.members_ = [member._replace(weight=1.0)]
-        alone.weights_ = np.ones(1)
-        alone.n_parameters_ = count_parameters(
-            alone.members_, self._n_functions, len(self.encoding_.names)
+        members = [member._replace(weight=1.0)]
+        vars(alone).update(
+            members_=members,
+            weights_=np.ones(1),
+            n_parameters_=count_parameters(members, self._n_functions, len(self.encoding_.names)),
+            out_of_fold_=None,
+            spread_=None,
+            _sample=None,
+            _importances=None,
+            _without_out_of_fold="use the model with all members",
         )
-        alone.out_of_fold_ = None
-        alone.spread_ = None
-        alone._sample = None
-        alone._importances = None
-        alone._without_out_of_fold = "use the model with all members"
         return alone
 
     @property
