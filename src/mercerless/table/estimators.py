@@ -254,7 +254,7 @@ class _Table(LocalEstimator):
         """A copy of this model that consists of one member."""
         alone = copy(self)
         members = [member._replace(weight=1.0)]
-        vars(alone).update(
+        alone.__dict__.update(
             members_=members,
             weights_=np.ones(1),
             n_parameters_=count_parameters(members, self._n_functions, len(self.encoding_.names)),
