@@ -24,7 +24,7 @@ from mercerless.similarity.families import (
     default_families,
     fit_members,
 )
-from mercerless.similarity.solver import _nearest, main_axes, neighbor_means, pivots_of
+from mercerless.similarity.solver import main_axes, neighbor_means, pivots_of
 from mercerless.similarity.stack import RULES, AllItems, race, run_in_order
 
 X, Y = load_digits(return_X_y=True)
@@ -237,16 +237,6 @@ def test_main_axes_hold_all_of_a_profile_of_few_dimensions(monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------- nearest items
-
-
-@pytest.mark.parametrize("decimals", [12, 1, 0])
-def test_nearest_items_with_and_without_ties(decimals):
-    away = np.round(np.random.default_rng(0).uniform(0.0, 3.0, size=(40, 70)), decimals)
-    nearest = _nearest(away, 9)
-    assert nearest.shape == (40, 9)
-    for row, positions in zip(away, nearest):
-        assert len(set(positions)) == 9
-        assert_array_equal(np.sort(row[positions]), np.sort(row)[:9])
 
 
 def test_votes_of_the_nearest_do_not_depend_on_others_rows():

@@ -422,12 +422,6 @@ BUGS = [
         "test_similarity_race.py -k few_dimensions",
     ),
     Bug(
-        "nearest-items-twice-among-ties",
-        "if np.count_nonzero(is_near) > number * len(distances):",
-        "if np.count_nonzero(is_near) > 10 * number * len(distances):",
-        "test_similarity_race.py -k ties",
-    ),
-    Bug(
         "directed-landmarks-go-out-twice",
         "back = items[rows].T",
         "back = items[:, rows]",

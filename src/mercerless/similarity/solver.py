@@ -476,7 +476,7 @@ def neighbor_means(
         sums = _sums_of_all(distances, tol, sizes, weighted)
     else:
         # one more than are counted shows whether items beyond are as far as the last
-        nearest = _nearest(distances, most + 1)
+        nearest = np.argpartition(distances, most, axis=1)[:, : most + 1]
         ranked = np.take_along_axis(distances, nearest, axis=1)
         votes = np.stack(list(_votes(ranked, tol, sizes)), axis=1)
         sums = np.moveaxis(votes @ weighted[nearest], 1, 0)
@@ -488,15 +488,6 @@ def neighbor_means(
     nearest_mean = means[0]
     mixed = (means[1:] + 1e-3 * nearest_mean) / 1.001
     return dict(zip(counts, mixed))
-
-
-def _nearest(distances: NDArray, number: int) -> NDArray:
-    """Positions (m, number) of the smallest distances of every row, in any order."""
-    last = np.partition(distances, number - 1, axis=1)[:, number - 1 : number]
-    is_near = distances <= last
-    if np.count_nonzero(is_near) > number * len(distances):  # several are as far as the last
-        return np.argpartition(distances, number - 1, axis=1)[:, :number]
-    return np.nonzero(is_near)[1].reshape(-1, number)  # half the time of argpartition
 
 
 def _sums_of_all(
