@@ -728,7 +728,8 @@ class TestRepeatedRows:
             )
             scores.append(model.score(data["X"][test], data["y"][test]))
             assert min(model.validation_errors_.values()) > 0.5 * (1 - scores[-1])
-        assert abs(scores[1] - scores[0]) <= 0.02
+        # three of each row are weights of three: the penalties may differ a little
+        assert abs(scores[1] - scores[0]) <= 0.04
 
 
 @pytest.mark.slow

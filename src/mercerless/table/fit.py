@@ -28,6 +28,8 @@ from mercerless.table.weighing import Verdict, errors_of, weigh_classes, weigh_n
 class PredictionRule:
     """When kernels predict in single precision."""
 
+    #: Centers from which on it is worth it; with fewer, a row is predicted alone as among others to 1e-7.
+    fewest_centers: int = 500
     #: Training rows on which both precisions are compared.
     sample: int = 200
     #: The largest change of a prediction, in standard deviations of the target.
@@ -196,7 +198,7 @@ def in_single(form: LocalForm, X: NDArray) -> LocalForm:
 
     Coefficients of kernel ridge regression with a small ridge are large and cancel: these forms stay as they are.
     """
-    if form.centers.dtype == np.float32:
+    if form.centers.dtype == np.float32 or len(form.centers) < PREDICTIONS.fewest_centers:
         return form
     single = form._replace(centers=form.centers.astype(np.float32))
     if np.abs(single(X) - form(X)).max(initial=0.0) > PREDICTIONS.largest_change:
