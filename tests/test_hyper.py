@@ -331,6 +331,53 @@ def test_admm_reaches_libsvms_objective(C):
     assert admm.certificate <= 3e-4
 
 
+def count_blocks(design):
+    """The design, and the list of blocks of sections that were evaluated, without samples of items."""
+    evaluated = []
+
+    def blocks(rows, columns):
+        if isinstance(rows, slice):
+            evaluated.append((rows, columns))
+        return design.blocks(rows, columns)
+
+    return design._replace(blocks=blocks), evaluated
+
+
+@pytest.mark.parametrize("solve", ["admm", "cg"])
+def test_sections_that_fit_into_memory_are_evaluated_once(solve):
+    X, y = load_iris(return_X_y=True)
+    X, target = X[::4], labels_target(y[::4])
+    hyper = WishartHyper(3.0)
+    # enough centers that the pairs are divided into blocks
+    centers = hyper.centers_of(random_pairs(X, 60, 0))
+    gram = hyper.gram(centers)
+
+    def solution(design):
+        if solve == "admm":
+            return svr_admm(design, target, gram, 0.5, 0.1, tol=1e-3)
+        random = np.random.RandomState(0)
+        return ridge_cg(design, target, gram, 1e-4, tol=1e-6, random_state=random)
+
+    design, evaluated = count_blocks(make_design(hyper, X, centers))
+    kept = solution(design)
+    n_kept = len(evaluated)
+    with config_context(memory_limit="300kB"):
+        anew = solution(design)
+    np.testing.assert_array_equal(kept.coef, anew.coef)
+    assert kept.n_iter == anew.n_iter > 3
+    assert len(evaluated) - n_kept > kept.n_iter / 2 * n_kept
+
+
+def test_wishart_sections_of_many_items_are_those_of_their_pairs():
+    X = items(70)
+    hyper = WishartHyper(1.2, 4)
+    P = random_pairs(X, 60, 0)
+    blocks = hyper.blocks(X[:30], X[30:], P)
+    first, second = (index.ravel() for index in np.indices((30, 40)))
+    expected = hyper(take_pairs(X, first, 30 + second), P)
+    np.testing.assert_allclose(blocks.reshape(1200, 60), expected, rtol=1e-12)
+
+
 def test_nonnegative_is_definite_optimal_and_zero_without_positive_values():
     X = items(20)
     S = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))

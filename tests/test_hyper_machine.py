@@ -37,7 +37,7 @@ from mercerless.hyper.selection import (
 )
 from mercerless.hyper.solver import normal_equations
 from mercerless.kernels import Gaussian, Sigmoid
-from mercerless.kernels.hyper import GaussianHyper, TensorHyper
+from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper
 from mercerless.persistence import load, save
 
 pytestmark = pytest.mark.slow
@@ -497,6 +497,9 @@ def test_paths_serve_only_direct_ridge_regression_of_one_part():
         {"n_landmarks": 2000},
     ):
         assert not KernelPath.serves(task._replace(**change), 60), change
+    # iterations would evaluate the sections of the Wishart hyper-kernel again and again
+    assert not KernelPath.serves(task._replace(n_landmarks=200), 600)
+    assert KernelPath.serves(task._replace(hyper_kernel=WishartHyper(), n_landmarks=200), 600)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])

@@ -66,20 +66,22 @@ class IndefiniteMKL(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.X_fit_ = X
-        columns, signs = (
-            self._columns(X),
-            2.0 * (codes[:, None] == np.arange(len(self.classes_))) - 1.0,
-        )
-        self.machines_ = [
-            LassoCV(alphas=20, cv=self.cv, max_iter=2000).fit(columns, s) for s in signs.T
-        ]
+        columns = self._columns(X)
+        # two classes have opposite signs, and so have their machines
+        positive = range(1, 2) if len(self.classes_) == 2 else range(len(self.classes_))
+        self.machines_ = []
+        for code in positive:
+            signs = np.where(codes == code, 1.0, -1.0)
+            machine = LassoCV(alphas=20, cv=self.cv, max_iter=2000)
+            self.machines_.append(machine.fit(columns, signs))
         return self
 
     def predict(self, X):
         columns = self._columns(X)
-        return self.classes_[
-            np.argmax([machine.predict(columns) for machine in self.machines_], axis=0)
-        ]
+        values = [machine.predict(columns) for machine in self.machines_]
+        if len(values) == 1:
+            return self.classes_[(values[0] > 0).astype(int)]
+        return self.classes_[np.argmax(values, axis=0)]
 
 
 def align(matrices, target):

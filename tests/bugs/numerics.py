@@ -708,6 +708,30 @@ BUGS = [
     ),
     # hyper
     Bug(
+        "hyper-kept-sections-of-other-columns",
+        "place = (rows.start, rows.stop, columns.start, columns.stop)",
+        "place = (rows.start, rows.stop)",
+        f"{HYPER} -k evaluated_once",
+    ),
+    Bug(
+        "hyper-sections-evaluated-again",
+        "            kept[place] = design.blocks(rows, columns)\n        return kept[place]",
+        "            return design.blocks(rows, columns)\n        return kept[place]",
+        f"{HYPER} -k evaluated_once",
+    ),
+    Bug(
+        "hyper-wishart-iterates",
+        "return n_centers > LIMITS.direct_sections",
+        "return True",
+        "test_hyper_machine.py -k paths_serve",
+    ),
+    Bug(
+        "hyper-wishart-elimination",
+        "eliminated /= 8.0",
+        "eliminated /= 4.0",
+        f"{HYPER} -k its_definition",
+    ),
+    Bug(
         "hyper-block-weights",
         "yield left, right, 1.0 if same and a == b else 2.0",
         "yield left, right, 1.0",

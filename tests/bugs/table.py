@@ -169,8 +169,8 @@ BUGS = [
     ),
     Bug(
         "table-importances-of-an-earlier-fit",
-        "            _importances=None,\n",
-        "",
+        "            _n_functions=n_functions,\n            _importances=None,\n",
+        "            _n_functions=n_functions,\n",
         "test_table_importance.py -k matter",
     ),
     # far from the training rows

@@ -251,7 +251,8 @@ class HyperRidge(_HyperLearner):
         Wishart only.
     solver : {"auto", "direct", "cg"}, default="auto"
         Normal equations accumulated in blocks, or conjugate gradients without them. "auto" decides by size, and falls
-        back to the former if the latter miss `tol` by far and ten times as much work is enough.
+        back to the former if the latter miss `tol` by far and ten times as much work is enough; with the Wishart
+        hyper-kernel it takes the former up to 2000 sections.
     nonnegative : bool, default=False
         Only non-negative coefficients: the learned kernel is positive definite. Gaussian and Wishart only.
     fit_intercept : bool, default=False

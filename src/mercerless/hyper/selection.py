@@ -382,8 +382,12 @@ class FoldPaths:
 
 def _is_large(task: Regression, n_items: int, n_centers: int) -> bool:
     """Whether conjugate gradients are cheaper than the normal equations, unless a solver is given."""
-    work = float(n_items) ** 2 * n_centers**2
-    return task.solver == "auto" and work > LIMITS.direct_work
+    if task.solver != "auto":
+        return False
+    if not isinstance(task.hyper_kernel, GaussianHyper):
+        # every iteration would evaluate all sections again
+        return n_centers > LIMITS.direct_sections
+    return float(n_items) ** 2 * n_centers**2 > LIMITS.direct_work
 
 
 def _learn_on_grids(

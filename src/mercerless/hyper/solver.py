@@ -15,6 +15,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangu
 from scipy.optimize import nnls
 from scipy.sparse.linalg import LinearOperator, cg
 
+from mercerless.core.memory import memory_budget
 from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.hyper import pair_index
 
@@ -135,6 +136,27 @@ class BlockDesign(NamedTuple):
 
 
 Design = SeparableDesign | BlockDesign
+
+
+def keep_sections(design: Design) -> Design:
+    """The design with its sections evaluated once and kept, if they cost more than to read them and fit into memory.
+
+    Only for solvers that visit the same blocks, given by slices, in every iteration.
+    """
+    if isinstance(design, SeparableDesign):
+        return design
+    n, p = design.shape
+    if 8.0 * p * n * (n + 1) / 2 > LIMITS.kept_share * memory_budget():
+        return design
+    kept: dict[tuple[int, int, int, int], NDArray] = {}
+
+    def blocks(rows: slice, columns: slice) -> NDArray:
+        place = (rows.start, rows.stop, columns.start, columns.stop)
+        if place not in kept:
+            kept[place] = design.blocks(rows, columns)
+        return kept[place]
+
+    return design._replace(blocks=blocks)
 
 
 def _buffer(work: dict[str, NDArray], name: str, shape: tuple[int, int]) -> NDArray:
@@ -364,7 +386,8 @@ def ridge_cg(
     """
     n, p = design.shape
     q = p + fit_intercept
-    rhs, count = _right_hand_side(design, target, fit_intercept)
+    kept = keep_sections(design)
+    rhs, count = _right_hand_side(kept, target, fit_intercept)
     ridge = alpha * count
     factor = _sampled_factor(
         design, gram, ridge, count, fit_intercept, n_sample or max(2000, 6 * q), random_state
@@ -378,7 +401,7 @@ def ridge_cg(
         shift = float(c[p]) if fit_intercept else 0.0
         for left, right, weight in _blocks(n, None, None, design.bytes_per_pair, 2**22):
             used = None if count == n * n else ~np.isnan(target(left, right))
-            terms, total = design.product(left, right, c[:p], shift, used, work)
+            terms, total = kept.product(left, right, c[:p], shift, used, work)
             out[:p] += weight * terms
             if fit_intercept:
                 out[p] += weight * total
@@ -483,7 +506,7 @@ def svr_admm(
     The normal matrix is accumulated once; each iteration is one product with B, one with its transpose, and a
     triangular solve. The penalty parameter is balanced by the residuals (a new factorization each time it changes).
     Certificate: the larger of the relative primal and dual residuals; it stops on them, not on a count. Memory: three
-    n x n arrays. Global optimum up to the certificate.
+    n x n arrays, and B if its sections are not separable and it fits. Global optimum up to the certificate.
     """
     n, p = design.shape
     whole = slice(0, n)
@@ -492,6 +515,7 @@ def svr_admm(
     y = np.where(used, y, 0.0)
     L = whiten(gram)
     equations = normal_equations(design, target, fit_intercept=True, whitening=L)
+    design = keep_sections(design)
     penalty = np.eye(p + 1)
     penalty[p, p] = 0.0
     size = float(np.linalg.norm(y)) + np.finfo(float).tiny

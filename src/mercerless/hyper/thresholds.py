@@ -24,8 +24,13 @@ class HyperThresholds:
     max_iter: int = 300
     # With more multiplications for the normal equations than this, conjugate gradients are used.
     direct_work: float = 2e9
+    # The same for sections that are not separable: up to this many centers a value of a section costs more than its
+    # share of the normal equations.
+    direct_sections: int = 2000
     # Up to this many items their closeness to each other is kept in memory, at most 8 MB.
     kept_items: int = 1000
+    # Sections that are not separable are kept during iterations if they take at most this share of the memory budget.
+    kept_share: float = 0.5
     # Operations for each center and pair of items in a fit of HyperRidge and of HyperSVR, and of the search, measured.
     ridge_operations: float = 500.0
     tube_operations: float = 10_000.0

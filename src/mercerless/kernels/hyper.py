@@ -13,6 +13,7 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import euclidean_distances
 
+from mercerless.core.memory import row_blocks
 from mercerless.core.validation import check_number, check_option, check_random_state, check_real
 
 
@@ -364,26 +365,54 @@ class WishartHyper(HyperKernel):
         )
 
     def _combine(self, to_a, along_a, to_b, along_b, apart, square) -> NDArray:
-        """det(A) ** (-(degrees + 3) / 2) by elimination, which is backward stable for positive definite A."""
+        """det(A) ** (-(degrees + 3) / 2) by elimination, which is backward stable for positive definite A.
+
+        Works in the memory of a few arrays: new ones would take most of the time.
+        """
         a11 = 1.0 + apart / 2.0
-        a12 = (along_a - along_b) / 2.0
-        a13 = (to_a - to_b) / np.sqrt(8.0)
-        a23 = (along_a + along_b) / np.sqrt(8.0)
-        a33 = 1.0 + np.maximum(to_a / 2.0 + to_b / 2.0 - apart / 4.0, 0.0)
+        twice_a12 = along_a - along_b
+        a12_over_a11 = twice_a12 * (0.5 / a11)
         # Schur complements of I + U^T U are at least 1, but rounding may make them smaller.
-        s22 = np.maximum(1.0 + square / 2.0 - a12**2 / a11, 1.0)
-        s23 = a23 - a12 * a13 / a11
-        s33 = np.maximum(a33 - a13**2 / a11 - s23**2 / s22, 1.0)
-        log_det = np.log(a11) + np.log(s22) + np.log(s33)
-        return np.exp(-(float(self.degrees) + 3.0) / 2.0 * log_det)
+        s22 = twice_a12
+        s22 *= a12_over_a11
+        s22 *= -0.5
+        s22 += 1.0 + square / 2.0
+        np.maximum(s22, 1.0, out=s22)
+        # a13, a23 and s23 times the root of 8
+        a13 = to_a - to_b
+        s23 = along_a + along_b
+        a12_over_a11 *= a13
+        s23 -= a12_over_a11
+        eliminated = np.multiply(s23, s23, out=s23)
+        eliminated /= s22
+        a13 *= a13
+        a13 /= a11
+        eliminated += a13
+        eliminated /= 8.0
+        s33 = np.add(to_a, to_b, out=a13)
+        s33 *= 0.5
+        s33 -= apart / 4.0
+        np.maximum(s33, 0.0, out=s33)
+        s33 += 1.0
+        s33 -= eliminated
+        np.maximum(s33, 1.0, out=s33)
+        s22 *= s33
+        log_det = np.log(s22, out=s22)
+        log_det += np.log(a11)
+        log_det *= -(float(self.degrees) + 3.0) / 2.0
+        return np.exp(log_det, out=log_det)
 
     def blocks(self, X: NDArray, Y: NDArray, centers: NDArray) -> NDArray:
         to_x, along_x, square, white_x = self._about_centers(X, centers)
         to_y, along_y, _, white_y = self._about_centers(Y, centers)
         apart = _squared_distances(white_x, white_y)[:, :, None]
-        return self._combine(
-            to_x[:, None], along_x[:, None], to_y[None], along_y[None], apart, square
-        )
+        values = np.empty((len(X), len(Y), len(centers)), dtype=apart.dtype)
+        # few enough rows that the arrays of a step stay in the processor's cache
+        for rows in row_blocks(len(X), 40.0 * len(Y) * len(centers), 2**19):
+            values[rows] = self._combine(
+                to_x[rows, None], along_x[rows, None], to_y, along_y, apart[rows], square
+            )
+        return values
 
 
 class PairTrends(BaseEstimator):
