@@ -1,6 +1,6 @@
 """Kernel matrices and pullbacks against scikit-learn, plain NumPy and the machine's limits, in one run.
 
-    python benchmarks/speed/kernels.py [--sizes 4000x20 3000x200 1000x200]
+    python benchmarks/speed/kernels.py [--sizes 4000x20 3000x200 1000x200 500x800]
 
 Symmetric matrices k(X) and matrices k(X, Y) of as many rows in Y. Every row is a ratio of the best of several
 alternating timings in processor seconds of one thread; run it on an idle machine, because other processes share the
@@ -153,7 +153,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sizes", nargs="+", default=["4000x20", "3000x200", "1000x200"])
+    parser.add_argument("--sizes", nargs="+", default=["4000x20", "3000x200", "1000x200", "500x800"])
     parser.add_argument("--n", type=int, help="one size only: this many rows of 20 features")
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()

@@ -66,9 +66,21 @@ BUGS = [
     # kernels
     Bug(
         "fast-pieces-skipped",
-        "    for rows in _slices(0, len(block), height):\n        elementwise(block[rows])",
-        "    for rows in _slices(0, height, height):\n        elementwise(block[rows])",
+        "    return list(_slices(0, len(block), height))",
+        "    return list(_slices(0, height, height))",
         f"{KERNELS} -k any_shape",
+    ),
+    Bug(
+        "fast-wide-squares-of-other-rows",
+        "            q += squares[rows, None] + squares",
+        "            q += squares[: len(q), None] + squares",
+        f"{KERNELS} -k all_pairs",
+    ),
+    Bug(
+        "fast-wide-products-without-scale",
+        "        U = self._embed(X)\n        np.matmul(U, U.T, out=out)",
+        "        U = X\n        np.matmul(U, U.T, out=out)",
+        f"{KERNELS} -k all_pairs",
     ),
     # the time of fits
     Bug(

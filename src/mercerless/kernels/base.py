@@ -102,6 +102,12 @@ class Kernel(BaseEstimator):
         X, Y, same = check_pair(X, Y)
         self._check_features(X.shape[1])
         out = np.empty((len(X), len(Y)), dtype=np.result_type(X, Y))
+        is_symmetric = same and self.symmetric
+        is_dominated_by_products = X.shape[1] >= 128 and len(X) < 10 * X.shape[1]
+        if is_symmetric and self._by_products and is_dominated_by_products:
+            self._fill_from_products(X, out)
+            np.fill_diagonal(out, self.diag(X))
+            return out
         prepared = self._prepare(X, Y)
 
         def evaluate(rows: slice, columns: slice, block: NDArray) -> None:
@@ -110,7 +116,6 @@ class Kernel(BaseEstimator):
         def evaluate_rows(rows: slice) -> None:
             evaluate(rows, slice(0, len(Y)), out[rows])
 
-        is_symmetric = same and self.symmetric
         is_wide = X.shape[1] >= 64
         min_symmetric = 500 if is_wide else 1200  # for fewer rows mirroring costs what it saves
         if not self._by_tiles:
@@ -181,6 +186,10 @@ class Kernel(BaseEstimator):
         self, X: NDArray, Y: NDArray, out: NDArray, prepared: Any, rows: slice, columns: slice
     ) -> None:
         """Fill `out` with the values of these rows and columns, whose places in the matrix are also given."""
+        raise NotImplementedError
+
+    def _fill_from_products(self, X: NDArray, out: NDArray) -> None:
+        """Fill the symmetric matrix from the inner products of all rows, half of which BLAS computes."""
         raise NotImplementedError
 
     def _pull(self, X: NDArray, Y: NDArray, G: NDArray, prepared: Any, rows: slice) -> NDArray:
@@ -514,13 +523,21 @@ def over_row_blocks(
     _in_threads(work, blocks, n_rows * n_columns)
 
 
-def in_pieces(
-    elementwise: Callable[[NDArray], object], block: NDArray, *, n_entries: int = 2**16
-) -> None:
+def in_pieces(elementwise: Callable[[NDArray], object], block: NDArray) -> None:
     """Call ``elementwise(piece)``, which works in place, for pieces of rows that fit the second-level cache."""
-    height = max(1, n_entries // max(1, block.shape[1]))
-    for rows in _slices(0, len(block), height):
+    for rows in _cached_pieces(block):
         elementwise(block[rows])
+
+
+def over_pieces(work: Callable[[slice], None], block: NDArray) -> None:
+    """Call ``work(rows)`` for the same pieces, on several threads if the block is large."""
+    _in_threads(work, _cached_pieces(block), block.size)
+
+
+def _cached_pieces(block: NDArray, *, n_entries: int = 2**16) -> list[slice]:
+    """Slices of the rows of a block, each of which fits the second-level cache."""
+    height = max(1, n_entries // max(1, block.shape[1]))
+    return list(_slices(0, len(block), height))
 
 
 def fill_tiles(

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercerless.core.validation import check_real
-from mercerless.kernels.base import Kernel, Parameter, in_pieces
+from mercerless.kernels.base import Kernel, Parameter, in_pieces, over_pieces
 
 
 class _InnerProduct(Kernel):
@@ -35,6 +35,15 @@ class _InnerProduct(Kernel):
         U, Vt = prepared
         np.matmul(U[rows], Vt[:, columns], out=out)
         in_pieces(self._profile, out)
+
+    def _fill_from_products(self, X, out):
+        U = self._embed(X)
+        np.matmul(U, U.T, out=out)
+
+        def finish(rows: slice) -> None:
+            self._profile(out[rows])
+
+        over_pieces(finish, out)
 
     def _pull(self, X, Y, G, prepared, rows):
         U, Vt = prepared

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
 from mercerless.core.validation import check_real
-from mercerless.kernels.base import Kernel, Parameter, in_pieces
+from mercerless.kernels.base import Kernel, Parameter, in_pieces, over_pieces
 
 
 class Stationary(Kernel):
@@ -80,6 +80,20 @@ class _SquaredDistance(Stationary):
     def _evaluate(self, X, Y, out, prepared, rows, columns):
         np.matmul(prepared.left[rows], prepared.right[:, columns], out=out)
         in_pieces(self._profile_of_product, out)
+
+    def _fill_from_products(self, X, out):
+        U = (X - X.mean(axis=0, dtype=np.float64)) / self._scales()
+        U = U.astype(X.dtype, copy=False)
+        squares = np.einsum("ij,ij->i", U, U)
+        np.matmul(U, U.T, out=out)
+
+        def finish(rows: slice) -> None:
+            q = out[rows]
+            q *= -2
+            q += squares[rows, None] + squares  # in this order the rounding is symmetric
+            self._profile_of_product(q)
+
+        over_pieces(finish, out)
 
     def _profile_of_product(self, q: NDArray) -> None:
         np.maximum(q, 0, out=q)
