@@ -153,7 +153,9 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sizes", nargs="+", default=["4000x20", "3000x200", "1000x200", "500x800"])
+    parser.add_argument(
+        "--sizes", nargs="+", default=["4000x20", "3000x200", "1000x200", "500x800"]
+    )
     parser.add_argument("--n", type=int, help="one size only: this many rows of 20 features")
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
