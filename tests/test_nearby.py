@@ -77,9 +77,8 @@ def test_hits_against_a_loop_over_all_items(model):
 
 
 def test_training_items_are_no_hits_of_their_own(model):
-    prepared = learner(Counted())._fit_alone
     task = model._task(Y[TRAIN], None, None)
-    rows = prepared(X[TRAIN], task).source.rows
+    rows = learner(Counted())._prepare(X[TRAIN], task).source.rows
     assert not rows.hits.diagonal().any()
     assert np.all(np.diff(rows.hits.indptr) == 15)
     values = rows.hits.data

@@ -47,7 +47,7 @@ def test_radius_by_hand(fitted):
     held = fitted.out_of_fold_
     errors = np.abs(held.prediction - held.target) / fitted.spread_.out_of_fold
     factor = conformal_quantile(errors, 0.9)
-    block = fitted._new_block(X, None)
+    block = fitted._compare_new(X, None)
     scale = fitted.spread_(block, fitted.stack_(block)[:, 0])
     low, high = fitted.predict_interval(X).T
     assert_allclose(high - low, 2 * factor * scale)

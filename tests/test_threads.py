@@ -122,11 +122,11 @@ def test_workers_of_scikit_learn_are_not_oversubscribed():
     class Noting(SimilarityClassifier):
         """Notes how many threads its worker may use while it fits."""
 
-        def _fit_prepared(self, *args):
+        def _fit_stack(self, *args):
             blas = [each for each in threadpool_info() if each["user_api"] == "blas"]
             counts = [each["num_threads"] for each in blas]
             type(self).most = max([allowed_threads(), *counts])
-            return super()._fit_prepared(*args)
+            return super()._fit_stack(*args)
 
     def threads_of_the_fit(model, X, y):
         return type(model).most

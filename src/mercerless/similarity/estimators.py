@@ -91,7 +91,7 @@ from mercerless.similarity.landmarks import (
     landmark_need,
 )
 from mercerless.similarity.nearby import NearbyItems
-from mercerless.similarity.several import Several, fit_several, named_kernels, new_items_of
+from mercerless.similarity.several import FittedSimilarity, fit_several, named_kernels
 from mercerless.similarity.sparse import refuse_hits
 from mercerless.similarity.spread import ItemSpread, fit_spread
 from mercerless.similarity.stack import (
@@ -169,9 +169,11 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     """Base of the classifier and the regressor.
 
     The story of a fit: `_task` checks the targets, `_prepare` compares the items (all of them or with landmarks) and
-    deals the folds, `_fit_prepared` fits the stack, `_finish` sets the attributes. Several similarities are a
-    `Several` of such models, made in `_fit_several`. The story of a prediction: `_new_blocks` checks new items,
-    `_compare` compares them, the stack predicts.
+    deals the folds, `_fit_stack` fits the stack, `_finish` sets the attributes. The story of a prediction:
+    `_new_blocks` checks new items, `_compare` compares them, the stack predicts.
+
+    Several similarities are a `Several` of such models, made in `_fit_several`. It has the methods of a `Stack`: what
+    depends on the number of similarities is asked of `stack_`. A `Stack` asks back the model that it belongs to.
     """
 
     stack_: Any  # Stack or Several
@@ -189,7 +191,6 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     scale_: NDArray
     _basis: Basis  # what new items are compared with
     _nearby_: NearbyItems | None = None  # among which the nearest of new items are looked for
-    _is_one_of_several = False  # which may well be useless
 
     def __init__(
         self,
@@ -227,11 +228,9 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
                 "fit one model per column of y."
             )
         if kernels is None:
-            prepared = self._prepare(X, task)
-            attributes = self._fit_prepared(prepared)
+            self._fit_one(X, task)
         else:
-            attributes = self._fit_several(kernels, X, task)
-        self._finish(attributes)
+            self._fit_several(kernels, X, task)
 
     def _check_parameters(self) -> None:
         check_option("direction", self.direction, ("symmetric", "mean", "both"))
@@ -247,40 +246,49 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
 
     # several similarities
 
-    def _fit_several(self, kernels: dict[str, Any], X: Any, task: SimilarityTask) -> dict[str, Any]:
-        """All attributes of an average over several similarities."""
+    def _fit_several(self, kernels: dict[str, Any], X: Any, task: SimilarityTask) -> None:
+        """Fit an average over several similarities."""
         self._forget_columns()
         with self._progress() as progress:
             several, attributes = fit_several(self, kernels, X, task, self._fit_similarity)
             progress.step({"stage": "weights"})
-        mixture = several.mixture
-        return attributes | {
-            "weights_": mixture.weights,
-            "similarity_scores_": mixture.scores,
-            "certificate_": mixture.residual,
-            "similarities_": several.models,
-            "stack_": several,
-            "_basis": None,  # each model has its own, as gaps_
-        }
+        attributes["_basis"] = None  # each model has its own, as gaps_
+        self._finish(attributes | several.attributes | {"stack_": several})
 
     def _fit_similarity(
         self, options: dict[str, Any], X: Any, task: SimilarityTask
-    ) -> tuple[Self, Comparisons, NDArray | None]:
-        """A model of one of several similarities, its comparisons, and the landmarks' rows."""
+    ) -> FittedSimilarity:
+        """A model of one of several similarities."""
         # parameters as they are: a clone would copy matrices and functions
         model = type(self)(**self.get_params(deep=False) | options)
-        model._is_one_of_several = True
-        prepared = model._fit_alone(X, task)
-        return model, prepared.comparisons(), prepared.landmarks
+        return model._fit_as_part(X, task)
 
     @with_callbacks  # closes the progress report, which no file can hold
-    def _fit_alone(
-        self, X: Any, task: SimilarityTask, candidates: NDArray | None = None
-    ) -> PreparedStack:
-        """Fit this model for one similarity, and return what it was fitted on."""
+    def _fit_as_part(self, X: Any, task: SimilarityTask) -> FittedSimilarity:
+        """Fit this model for one of several similarities, which may well be useless alone."""
+        prepared = self._prepare(X, task)
+        stack = self._fit_stack(prepared)
+        self._finish(self._attributes_of(without_blocks(stack), prepared))
+        return FittedSimilarity(self, stack, prepared.comparisons(), prepared.landmarks)
+
+    # one similarity
+
+    def _fit_one(self, X: Any, task: SimilarityTask, candidates: NDArray | None = None) -> None:
+        """Fit the stack of one similarity; warns if the folds or the stack are of no use."""
         prepared = self._prepare(X, task, candidates)
-        self._finish(self._fit_prepared(prepared))
-        return prepared
+        if task.groups is None and prepared.landmarks is None:
+            # not those of `comparisons`, which would keep them during the fit
+            distances = implied_distances(prepared.comparisons().similarities)
+            warn_of_near_copies(distances, self.cv, prepared.training.n_classes)
+            del distances
+        stack = self._fit_stack(prepared)
+        self._warn_if_useless(stack, prepared.training)
+        self._finish(self._attributes_of(without_blocks(stack), prepared))
+
+    @with_callbacks
+    def _fit_alone(self, X: Any, task: SimilarityTask, candidates: NDArray | None) -> None:
+        """`_fit_one` of a new model."""
+        self._fit_one(X, task, candidates)
 
     # one similarity: from items to comparisons
 
@@ -363,11 +371,6 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             precomputed=True,
             random_state=self.random_state,
         )
-        if task.groups is None and not self._is_one_of_several:
-            # not those of `comparisons`, which would keep them during the fit
-            distances = implied_distances(comparisons.similarities)
-            warn_of_near_copies(distances, self.cv, training.n_classes)
-            del distances
 
         # columns of rows without weight stay in a precomputed test matrix
         has_other_columns = basis.given_as_matrix and len(basis) < basis.n_train
@@ -424,7 +427,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
 
         New items are then compared with all items, at most twice as many as landmarks, and the model is better.
         """
-        if not self._has_landmarks or self.direction != "symmetric" or self._is_one_of_several:
+        if not self._has_landmarks or self.direction != "symmetric":
             return False
         if basis_type_of(kernel).given_as_matrix or is_dask(items):
             return False
@@ -593,8 +596,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         self, kernel: Kernel, items: Any, rows: LandmarkRows, number: int
     ) -> tuple[NearbyItems, LandmarkRows]:
         """Comparisons with the nearest items that are found through the landmarks."""
-        is_given = basis_type_of(kernel).given_as_matrix
-        if is_given or self._is_one_of_several or self.direction == "both":
+        if basis_type_of(kernel).given_as_matrix or self.direction == "both":
             raise ValueError(
                 "Landmarks(neighbors=...) is for one kernel or function, which can compare further "
                 "items, and direction='symmetric' or 'mean'; leave neighbors out."
@@ -668,8 +670,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
 
     # one similarity: from comparisons to a stack
 
-    def _fit_prepared(self, prepared: PreparedStack) -> dict[str, Any]:
-        """From comparisons to out-of-fold scores, their average, members on all items, and all attributes."""
+    def _fit_stack(self, prepared: PreparedStack) -> Stack:
+        """From comparisons to out-of-fold scores, their average, and members on all items."""
         training = prepared.training
         n_tasks = int(training.fold_of.max()) + 2  # the folds, and the members on all items
         with prepared.limited_threads(), self._progress(n_tasks) as progress:
@@ -679,28 +681,25 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
                 progress.expect(35.0, n_items, ", and ".join(filter(None, remedies)))
             run = partial(run_tasks, progress, self.n_jobs)
             stack = self._stack_of(prepared.source, training, run)
-        if not self._is_one_of_several:
-            stack = without_blocks(stack)
-        average = stack.average
-        judged = stack.judged
-        self._warn(average, training.Y[judged], training.weight[judged])
+        certificate = stack.average.certificate
+        if not certificate <= LIMITS.gradient:
+            message = f"The calibration stopped at a relative gradient of {certificate:.1e}."
+            warn(message, ConvergenceWarning)
+        return stack
 
-        attributes = prepared.attributes | training.encoding
+    def _attributes_of(self, stack: Stack, prepared: PreparedStack) -> dict[str, Any]:
+        """All attributes of a fit."""
+        training = prepared.training
+        attributes = prepared.attributes | training.encoding | stack.attributes
         attributes |= {
-            "members_": average.settings,
-            "weights_": average.weights,
-            "weights_without_diag_": average.weights_without_diag,
-            "family_scores_": average.family_scores,
-            "negative_spectrum_": average.negative_spectrum,
-            "certificate_": average.certificate,
-            "out_of_fold_": training.out_of_fold(judged, average.out_of_fold),
+            "out_of_fold_": training.out_of_fold(stack.judged, stack.average.out_of_fold),
             "stack_": stack,
             "one_way_": None,
         }
         if prepared.landmarks is not None:
             attributes["landmark_curve_"] = stack.curve
         elif not is_classifier(self):
-            attributes["spread_"] = _spread_of(prepared, average)
+            attributes["spread_"] = _spread_of(prepared, stack.average)
         if prepared.one_way is not None:
 
             def fit_quietly(source: AllItems) -> Stack:
@@ -718,17 +717,12 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             source, training.Y, training.weight, is_classifier(self), training.block_of, run=run
         )
 
-    def _warn(self, average: Average, Y: NDArray, weight: NDArray) -> None:
-        """Warn of a stack that is worse than a constant (but for one of several similarities), or was not solved."""
-        if not self._is_one_of_several:
-            warn_if_useless(
-                average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight
-            )
-        if not average.certificate <= LIMITS.gradient:
-            message = (
-                f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
-            )
-            warn(message, ConvergenceWarning)
+    def _warn_if_useless(self, stack: Stack, training: Training) -> None:
+        """Warn of a stack that is worse than a constant."""
+        Y = training.Y[stack.judged]
+        weight = training.weight[stack.judged]
+        constant = leave_one_out_constant(Y, weight)
+        warn_if_useless(stack.average.losses, constant, type(self).__name__, weight)
 
     # new items
 
@@ -738,12 +732,14 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     def _predict(
         self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
     ) -> NDArray:
-        """The stack's predictions for new items, block by block."""
+        """Probabilities or standardized numbers of new items."""
         check_is_fitted(self)
-        if isinstance(self.stack_, Several):
-            if reverse is not None:
-                raise ValueError("reverse is for one precomputed similarity with direction='mean'.")
-            return self.stack_(self._named_blocks(X, diag))
+        return self.stack_.predict(self, X, diag, reverse)
+
+    # new items of one similarity: answers to the stack
+
+    def _predict_new(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None) -> NDArray:
+        """The stack's predictions for new items, block by block."""
         blocks = []
         for items, back, diagonal in self._new_blocks(X, diag, reverse):
             if back is None and self.one_way_ is not None:
@@ -773,7 +769,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             back_rows = None if back is None else back[rows]
             yield items[rows], back_rows, self._diagonal(items[rows], of_rows)
 
-    def _new_block(
+    def _compare_new(
         self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None = None
     ) -> Comparisons:
         """Comparisons of new items, all at once."""
@@ -789,14 +785,6 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             remedy="give fewer at once",
         )
         return self._compare(items, back, self._diagonal(items, diagonal))
-
-    def _named_blocks(self, X: Any, diag: Any) -> dict[str, Comparisons]:
-        """Comparisons of new items by every one of several similarities, whose models are of this class."""
-        new = new_items_of(X, diag, self.similarities_)
-        return {
-            name: type(self)._new_block(model, *new[name])
-            for name, model in self.similarities_.items()
-        }
 
     def _test_rows(self, X: Any) -> Any:
         """New items; of comparisons with all columns of the training rows those with landmarks."""
@@ -917,14 +905,17 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
     ) -> OutOfFold:
         """The out-of-fold predictions of the stack that judges new items given in this way."""
-        held_out = super()._held_out()
+        check_is_fitted(self)
         if self.multilabel_:
             raise ValueError(
                 "Prediction sets and suspects are for one label per item; fit one model per "
                 "column of y."
             )
-        if isinstance(self.stack_, Several):
-            return held_out
+        return self.stack_.held_out(self, diag, reverse)
+
+    def _held_out_by(self, diag: ArrayLike | None, reverse: ArrayLike | None) -> OutOfFold:
+        """Out-of-fold predictions of the whole average, or of the one for new items given in this way."""
+        held_out = self.out_of_fold_
         if self.one_way_ is not None and reverse is None:
             prediction = self.one_way_.stack.average.out_of_fold
             return held_out._replace(prediction=self._decode(prediction))
@@ -983,10 +974,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             A new model; its `landmarks_` are the items that were kept.
         """
         check_is_fitted(self)
-        if isinstance(self.stack_, Several) or self.landmarks_ is not None:
-            raise ValueError(
-                "sparsify is for a model of one similarity that was fitted on all comparisons."
-            )
+        self.stack_.check_sparsify(self)
         if self.multilabel_:
             raise ValueError("sparsify is for one label per item; fit one model per column of y.")
         if self.direction == "both":
@@ -1310,10 +1298,6 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
         held_out = attributes["out_of_fold_"]
         numbers = np.searchsorted(attributes["classes_"], held_out.target)
         attributes["out_of_fold_"] = held_out._replace(target=numbers)
-        stack = attributes["stack_"]
-        if not isinstance(stack, Several):
-            attributes["calibration_"] = stack.average.calibration
-            attributes["temperatures_"] = stack.average.temperatures
         return super()._finish(attributes)
 
     @blockwise
@@ -1462,10 +1446,7 @@ class SimilarityRegressor(MultiOutputMixin, RegressorMixin, _Similarity):
         return SimilarityTask(numbers, weight, check_groups(groups, len(numbers)), encode_numbers)
 
     def _finish(self, attributes: dict[str, Any]) -> Self:
-        stack = attributes["stack_"]
-        if isinstance(stack, Several):
-            stack = stack.total
-        super()._finish(attributes | {"n_fenced_": stack.n_fenced})
+        super()._finish(attributes | {"n_fenced_": attributes["stack_"].n_fenced})
         self.out_of_fold_ = self.out_of_fold_._replace(
             prediction=self._decode(self.out_of_fold_.prediction)
         )

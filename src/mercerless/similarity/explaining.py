@@ -13,8 +13,7 @@ from mercerless.core.reasons import Explained, ReasonsMixin, train_again, two_li
 from mercerless.similarity.directions import DirectedRows, with_rows
 from mercerless.similarity.families import Comparisons
 from mercerless.similarity.landmark_families import Places
-from mercerless.similarity.reasons import mixed_shares, stack_shares
-from mercerless.similarity.several import SUM, Several, items_of
+from mercerless.similarity.reasons import stack_shares
 from mercerless.similarity.stack import Stack
 from mercerless.spectra import square_similarities, symmetrize
 
@@ -24,7 +23,12 @@ class ExplainedStack:
     """A stack, and the data that split its scores among training items."""
 
     stack: Stack
-    known: Comparisons | Places  # its training comparisons, or the places of landmarks and points
+    known: Any  # its training `Comparisons`, or the `Places` of landmarks and points
+
+    @property
+    def n_members(self) -> int:
+        """Members of the stack."""
+        return len(self.stack.average.settings)
 
     def shares(self, new: Comparisons, classes: Any) -> Explained:
         """Contribution of every training item to the predictions of new rows."""
@@ -37,81 +41,64 @@ class StackReasonsMixin(ReasonsMixin):
 
     stack_: Any
     landmarks_: NDArray | None
-    similarities_: dict[str, Any]
-    mean_: NDArray
     _check_explainable: Any
-    _new_block: Any
-    _named_blocks: Any
     _in_units: Any
 
     def _explain_blocks(
         self, X: Any, diag: Any = None, reverse: ArrayLike | None = None, train: Any = None
     ) -> Iterator[Explained]:
-        is_several = hasattr(self, "similarities_")
         self._check_explainable(reverse)
         items = self._explained_items()
-        if is_several:
-            blocks = self._several_blocks(X, diag, reverse)
-            stacks = _explained_stacks(self.stack_, self._basis_rows, train, items)
-        else:
-            blocks = {"": self._new_block(X, diag, reverse)}
-            known = _known(self, self.stack_, self._basis_rows, train, items)
-            stacks = {"": ExplainedStack(self.stack_, known)}
-        n_members = sum(len(one.stack.average.settings) for one in stacks.values())
-        n_rows = len(next(iter(blocks.values())))
+        compared = self.stack_.compare(self, X, diag, reverse)
+        explained = self.stack_.explained(self, train, items)
+        row_bytes = 40.0 * len(items) * explained.n_members
         budget = min(2**28, memory_budget() // 2)
-        for rows in row_blocks(n_rows, 40.0 * len(items) * n_members, budget):
-            new = {name: block.take(rows) for name, block in blocks.items()}
-            predictions = [one.stack(new[name]) for name, one in stacks.items()]
-            prediction = predictions[0]
-            if is_several:
-                prediction = self.stack_.mixture(np.stack(predictions))
-            classes = two_likeliest(prediction, self)
-            shares = {name: one.shares(new[name], classes) for name, one in stacks.items()}
-            explained = mixed_shares(shares, self.stack_.mixture) if is_several else shares[""]
-            yield self._in_units(explained) if classes is None else explained
-
-    def _several_blocks(
-        self, X: Any, diag: Any, reverse: ArrayLike | None
-    ) -> dict[str, Comparisons]:
-        """Comparisons of new items by every similarity, and by their sum."""
-        if reverse is not None:
-            raise ValueError("reverse is for one precomputed similarity, not for several.")
-        blocks = self._named_blocks(X, diag)
-        return blocks | {SUM: self.stack_.summed(blocks)}
+        for rows in row_blocks(len(compared), row_bytes, budget):
+            new = compared.take(rows)
+            classes = two_likeliest(self.stack_(new), self)
+            shares = explained.shares(new, classes)
+            if classes is None:
+                shares = self._in_units(shares)
+            yield shares
 
     def _explained_items(self) -> NDArray:
-        is_several = hasattr(self, "similarities_")
-        models: list[Any] = list(self.similarities_.values()) if is_several else [self]
-        if models[0].landmarks_ is None:
+        return self.stack_.rows_with_shares(self)
+
+    # answers of a model of one similarity to its stack
+
+    def _rows_with_shares(self) -> NDArray:
+        """Training rows that have a share in predictions."""
+        if self.landmarks_ is None:
             return self._basis_rows
-        stacks = [model.stack_ for model in models]
-        if is_several:
-            stacks.append(self.stack_.total)
-        rows = [self._basis_rows, *(_points(models[0], stack) for stack in stacks)]
+        rows = [self._basis_rows, rows_of_points(self, self.stack_)]
         return np.setdiff1d(np.concatenate(rows), [-1])
 
+    def _explained_stack(self, train: Any, items: NDArray) -> ExplainedStack:
+        """The stack with the data that split its scores among these items."""
+        return ExplainedStack(self.stack_, known_comparisons(self, self.stack_, train, items))
 
-def _points(model: Any, stack: Stack) -> NDArray:
+
+def rows_of_points(model: Any, stack: Stack) -> NDArray:
     """Training rows at which a stack on landmarks places Gaussians."""
     return model.out_of_fold_.rows[np.searchsorted(stack.judged, stack.points)]
 
 
-def _known(
-    model: Any, stack: Stack, rows: NDArray, train: ArrayLike | None, items: NDArray
+def known_comparisons(
+    model: Any, stack: Stack, train: ArrayLike | None, items: NDArray
 ) -> Comparisons | Places:
-    """The data that split the scores of new rows among training items; `rows` are those of its columns."""
+    """The data that split the scores of new rows among training items."""
     if model.landmarks_ is None:
-        return _train_comparisons(model, rows, train)
+        return _train_comparisons(model, train)
     if train is not None:
         raise ValueError(
             "train is for a model of all comparisons; one with landmarks knows what it needs."
         )
-    return Places(rows, _points(model, stack), items)
+    return Places(model._basis_rows, rows_of_points(model, stack), items)
 
 
-def _train_comparisons(model: Any, rows: NDArray, train: ArrayLike | None) -> Comparisons:
+def _train_comparisons(model: Any, train: ArrayLike | None) -> Comparisons:
     """The comparisons that a stack was fitted on."""
+    rows = model._basis_rows
     if model.gaps_ is not None and train is not None:
         train, _ = fill_used(train, rows, model.n_features_in_)
     matrix = train_again(model, rows, train)
@@ -125,24 +112,3 @@ def _train_comparisons(model: Any, rows: NDArray, train: ArrayLike | None) -> Co
     if model.direction == "mean":
         return mean
     return with_rows(mean, DirectedRows(matrix, matrix.T, model.decay_))
-
-
-def _explained_stacks(
-    several: Several, rows: NDArray, train: Any, items: NDArray
-) -> dict[str, ExplainedStack]:
-    """The stacks of several similarities and of their sum."""
-    given = items_of(train, several.models)
-    known: dict[str, Any] = {
-        name: _known(model, model.stack_, rows, given[name], items)
-        for name, model in several.models.items()
-    }
-    stacks = {
-        name: ExplainedStack(model.stack_, known[name]) for name, model in several.models.items()
-    }
-    first = next(iter(several.models.values()))
-    of_sum: Any
-    if first.landmarks_ is None:
-        of_sum = several.summed(known)
-    else:
-        of_sum = _known(first, several.total, rows, None, items)
-    return stacks | {SUM: ExplainedStack(several.total, of_sum)}

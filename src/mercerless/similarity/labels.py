@@ -107,6 +107,7 @@ class LabelAverages:
     averages: tuple[Average, ...]
     settings: tuple[Setting, ...]  # of all labels
     by_block = None  # nothing further is chosen
+    calibration = None  # every label has its own
 
     def __call__(self, scores: NDArray, diagonal_known: bool) -> NDArray:
         """Probabilities (m, n_labels) that a label is present, from the members' scores (n_members, m, 2 n_labels)."""

@@ -1,6 +1,7 @@
 """Several similarities of the same items: a stack for each, one for their normalized sum, and weights over these."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,8 @@ from sklearn.base import is_classifier
 
 from mercerless.core.averaging import Mixture, mix
 from mercerless.core.estimator import is_precomputed
-from mercerless.core.folds import splits_of, warn_of_near_copies
+from mercerless.core.folds import OutOfFold, splits_of, warn_of_near_copies
+from mercerless.core.reasons import Explained
 from mercerless.core.validation import (
     align_matrix,
     check_random_state,
@@ -20,26 +22,134 @@ from mercerless.core.validation import (
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.similarity.comparisons import among, check_positions, find_rows
 from mercerless.similarity.data import SimilarityTask, Training, make_training
+from mercerless.similarity.explaining import ExplainedStack, known_comparisons, rows_of_points
 from mercerless.similarity.families import Comparisons, median_square
 from mercerless.similarity.landmarks import LandmarkItems, LandmarkRows, RowReader
+from mercerless.similarity.reasons import mixed_shares
 from mercerless.similarity.stack import AllItems, Stack, fit_stack, without_blocks
 
 SUM = "sum"
-FitOne = Callable[[dict[str, Any], Any, SimilarityTask], tuple[Any, Comparisons, NDArray | None]]
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralComparisons:
+    """Comparisons of the same items by every similarity, and by their sum."""
+
+    blocks: dict[str, Comparisons]
+
+    def __len__(self) -> int:
+        return len(self.blocks[SUM])
+
+    def take(self, rows: Any) -> "SeveralComparisons":
+        """Comparisons of some rows."""
+        return SeveralComparisons({name: block.take(rows) for name, block in self.blocks.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedSeveral:
+    """The stacks of several similarities and of their sum, and the data that split their scores among items."""
+
+    stacks: dict[str, ExplainedStack]
+    mixture: Mixture
+
+    @property
+    def n_members(self) -> int:
+        """Members of all stacks."""
+        return sum(one.n_members for one in self.stacks.values())
+
+    def shares(self, new: SeveralComparisons, classes: Any) -> Explained:
+        """Contribution of every training item to the predictions of new rows, by similarity."""
+        shares = {name: one.shares(new.blocks[name], classes) for name, one in self.stacks.items()}
+        return mixed_shares(shares, self.mixture)
 
 
 class Several(NamedTuple):
-    """Fitted stacks of several similarities."""
+    """Fitted stacks of several similarities, with the methods of a `Stack`.
+
+    Where a stack asks the model that it belongs to, this asks each of its own models.
+    """
 
     models: dict[str, Any]  # an estimator of one similarity each
     units: dict[str, float]  # their median squared distances
     total: Stack  # on the sum
     mixture: Mixture
 
-    def __call__(self, blocks: dict[str, Comparisons]) -> NDArray:
-        """Probabilities or standardized numbers of new items, from their comparisons by every similarity."""
-        predictions = [self.models[name].stack_(block) for name, block in blocks.items()]
-        return self.mixture(np.stack([*predictions, self.total(self.summed(blocks))]))
+    def __call__(self, new: SeveralComparisons) -> NDArray:
+        """Probabilities or standardized numbers of new items."""
+        predictions = [stack(new.blocks[name]) for name, stack in self.stacks.items()]
+        return self.mixture(np.stack(predictions))
+
+    @property
+    def stacks(self) -> dict[str, Stack]:
+        """The stack of every similarity, and that of the sum."""
+        return {name: model.stack_ for name, model in self.models.items()} | {SUM: self.total}
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes of a model that describe the average."""
+        return {
+            "weights_": self.mixture.weights,
+            "similarity_scores_": self.mixture.scores,
+            "certificate_": self.mixture.residual,
+            "similarities_": self.models,
+        }
+
+    @property
+    def n_fenced(self) -> int:
+        """Extreme targets that were cut for the sum."""
+        return self.total.n_fenced
+
+    def predict(self, model: Any, X: Any, diag: Any, reverse: Any) -> NDArray:
+        """Probabilities or standardized numbers of new items."""
+        return self(self.compare(model, X, diag, reverse))
+
+    def compare(self, model: Any, X: Any, diag: Any, reverse: Any) -> SeveralComparisons:
+        """Comparisons of new items by every similarity, all at once."""
+        if reverse is not None:
+            raise ValueError(
+                "reverse is for one precomputed similarity with direction='mean' or 'both', not for "
+                "several."
+            )
+        new = new_items_of(X, diag, self.models)
+        blocks = {}
+        for name, one in self.models.items():
+            items, diagonal = new[name]
+            blocks[name] = one.stack_.compare(one, items, diagonal, None)
+        return SeveralComparisons(blocks | {SUM: self.summed(blocks)})
+
+    def held_out(self, model: Any, diag: Any, reverse: Any) -> OutOfFold:
+        """Out-of-fold predictions of the average."""
+        return model.out_of_fold_
+
+    def check_sparsify(self, model: Any) -> None:
+        """Raise: the landmarks of several similarities are shared."""
+        raise ValueError(
+            "sparsify is for a model of one similarity that was fitted on all comparisons."
+        )
+
+    def rows_with_shares(self, model: Any) -> NDArray:
+        """Training rows that have a share in predictions."""
+        rows = [one.stack_.rows_with_shares(one) for one in self.models.values()]
+        first = next(iter(self.models.values()))
+        if first.landmarks_ is None:
+            return rows[0]
+        of_sum = rows_of_points(first, self.total)
+        return np.unique(np.concatenate([*rows, of_sum]))
+
+    def explained(self, model: Any, train: Any, items: NDArray) -> ExplainedSeveral:
+        """The stacks with the data that split their scores among these items."""
+        given = items_of(train, self.models)
+        explained = {}
+        for name, one in self.models.items():
+            explained[name] = one.stack_.explained(one, given[name], items)
+        first = next(iter(self.models.values()))
+        of_sum: Any
+        if first.landmarks_ is None:
+            of_sum = self.summed({name: one.known for name, one in explained.items()})
+        else:
+            of_sum = known_comparisons(first, self.total, None, items)
+        stacks = explained | {SUM: ExplainedStack(self.total, of_sum)}
+        return ExplainedSeveral(stacks, self.mixture)
 
     def summed(self, blocks: dict[str, Comparisons]) -> Comparisons:
         """Comparisons by the sum of squared distances."""
@@ -141,13 +251,25 @@ def _diagonals_of(diag: Any, names: Any) -> dict[str, Any]:
     return dict(zip(names, diag))
 
 
+class FittedSimilarity(NamedTuple):
+    """One of several similarities, fitted."""
+
+    model: Any
+    stack: Stack  # that of the model, with its predictions by blocks
+    comparisons: Comparisons  # of the training items
+    rows: NDArray | None  # of the landmarks
+
+
+FitOne = Callable[[dict[str, Any], Any, SimilarityTask], FittedSimilarity]
+
+
 def fit_several(
     estimator: Any, kernels: dict[str, Any], X: Any, task: SimilarityTask, fit_one: FitOne
 ) -> tuple[Several, dict[str, Any]]:
     """Fit a stack for each similarity, one for their sum, and the weights over these, on the same folds.
 
-    `fit_one` gives the model of one similarity from its parameters, items and task, its comparisons and the landmarks'
-    rows. Also returns attributes of the targets, and out-of-fold predictions.
+    `fit_one` fits the model of one similarity from its parameters, items and task. Also returns attributes of the
+    targets, and out-of-fold predictions.
     """
     given = items_of(X, kernels)
     for name, kernel in kernels.items():
@@ -164,7 +286,7 @@ def fit_several(
         "landmarks": landmarks,
     }
     with_blocks = task._replace(block_of=training.block_of)
-    fitted: dict[str, _FittedSimilarity] = {}
+    fitted: dict[str, _SimilarityInUnits] = {}
     for name, kernel in kernels.items():
         options = shared | {"kernel": kernel, "kind": _of(estimator.kind, name)}
         fitted[name] = _fit_named(fit_one, name, options, given[name], with_blocks)
@@ -175,11 +297,8 @@ def fit_several(
         warn_of_near_copies(np.sqrt(squares), estimator.cv, training.n_classes)
     total = _fit_sum(squares, rows, training, is_classifier(estimator), seed)
     models = {name: one.model for name, one in fitted.items()}
-    stacks = [*(model.stack_ for model in models.values()), total]
+    stacks = [*(one.stack for one in fitted.values()), total]
     mixture = _mix(stacks, [*models, SUM], training, estimator)
-
-    for model in models.values():
-        model.stack_ = without_blocks(model.stack_)
     units = {name: one.unit for name, one in fitted.items()}
     several = Several(models, units, without_blocks(total), mixture)
     basis_rows = training.used
@@ -242,26 +361,27 @@ def _shared_training(
     )
 
 
-class _FittedSimilarity(NamedTuple):
-    """One of several similarities, fitted."""
+class _SimilarityInUnits(NamedTuple):
+    """One of several similarities, fitted, and its distances relative to the usual one."""
 
     model: Any
+    stack: Stack
+    rows: NDArray | None
     unit: float  # its median squared distance
     squares: NDArray  # squared distances in that unit
-    rows: NDArray | None  # of the landmarks
 
 
 def _fit_named(
     fit_one: FitOne, name: str, options: dict[str, Any], X: Any, task: SimilarityTask
-) -> _FittedSimilarity:
+) -> _SimilarityInUnits:
     """The model of one similarity, with its name in error messages."""
     try:
-        model, block, rows = fit_one(options, X, task)
+        fitted = fit_one(options, X, task)
     except (ValueError, TypeError) as error:
         raise type(error)(f"Similarity {name!r}: {error}") from error
-    squares = block.squares
+    squares = fitted.comparisons.squares
     unit = median_square(squares, squares > 0.0)
-    return _FittedSimilarity(model, unit, squares / unit, rows)
+    return _SimilarityInUnits(fitted.model, fitted.stack, fitted.rows, unit, squares / unit)
 
 
 def _of(value: Any, name: str) -> Any:

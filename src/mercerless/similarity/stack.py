@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mercerless.core import averaging
 from mercerless.core.averaging import STACKED_CLASSES, STACKED_NUMBERS, Units, paired_z
 from mercerless.core.calibration import Calibration, calibrate, fit_temperature, sharpen
-from mercerless.core.folds import Split, splits_of
+from mercerless.core.folds import OutOfFold, Split, splits_of
 from mercerless.similarity.families import (
     NEED_DIAGONAL,
     Comparisons,
@@ -122,7 +122,10 @@ class Average(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """A fitted stack: its average and its members."""
+    """A fitted stack: its average and its members.
+
+    `similarity.several.Several` has the same methods, for several similarities.
+    """
 
     average: Any  # `Average`, or `similarity.labels.LabelAverages`
     members: Members
@@ -135,6 +138,50 @@ class Stack(NamedTuple):
     def __call__(self, new: Comparisons) -> NDArray:
         """Probabilities or numbers of new rows."""
         return self.average(self.members.scores(new), new.has_distances)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes of a model that describe the stack."""
+        average = self.average
+        attributes = {
+            "members_": average.settings,
+            "weights_": average.weights,
+            "weights_without_diag_": average.weights_without_diag,
+            "family_scores_": average.family_scores,
+            "negative_spectrum_": average.negative_spectrum,
+            "certificate_": average.certificate,
+        }
+        if average.calibration is not None:
+            attributes["calibration_"] = average.calibration
+            attributes["temperatures_"] = average.temperatures
+        return attributes
+
+    # questions about new items and about training items: the model knows how they are compared
+
+    def predict(self, model: Any, X: Any, diag: Any, reverse: Any) -> NDArray:
+        """Probabilities or standardized numbers of new items."""
+        return model._predict_new(X, diag, reverse)
+
+    def compare(self, model: Any, X: Any, diag: Any, reverse: Any) -> Comparisons:
+        """Comparisons of new items, all at once."""
+        return model._compare_new(X, diag, reverse)
+
+    def held_out(self, model: Any, diag: Any, reverse: Any) -> OutOfFold:
+        """Out-of-fold predictions for the training items, as new items given in this way are predicted."""
+        return model._held_out_by(diag, reverse)
+
+    def check_sparsify(self, model: Any) -> None:
+        """Raise if the items that matter cannot be chosen among all."""
+        if model.landmarks_ is not None:
+            raise ValueError("sparsify is for a model that was fitted on all comparisons.")
+
+    def rows_with_shares(self, model: Any) -> NDArray:
+        """Training rows that have a share in predictions."""
+        return model._rows_with_shares()
+
+    def explained(self, model: Any, train: Any, items: NDArray) -> Any:
+        """The stack with the data that split its scores among these items."""
+        return model._explained_stack(train, items)
 
 
 class Learned(Protocol):
