@@ -5,11 +5,11 @@ from datetime import datetime
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from mercerless import config_context
 from mercerless.commands import inspect
 from mercerless.comparison import formats, sheets
-from mercerless.comparison.arrays import read_arrays
 from mercerless.comparison.files import existing_file
 from mercerless.comparison.labels import read_labels
 from mercerless.comparison.limits import LIMITS
@@ -96,7 +96,7 @@ def test_npy_and_npz_keep_float32_and_convert_integers(tmp_path):
     np.savez_compressed(tmp_path / "d.npz", y=np.arange(2), K=SQUARE, X=np.ones((2, 5)))
     np.testing.assert_array_equal(read_matrix(tmp_path / "d.npz"), SQUARE)
     assert read_matrix(tmp_path / "d.npz", name="X").shape == (2, 5)
-    assert set(read_arrays(tmp_path / "d.npz")) == {"y", "K", "X"}
+    assert set(formats.read(tmp_path / "d.npz")) == {"y", "K", "X"}
 
 
 def test_read_matrix_is_writable_and_leaves_the_file(tmp_path):
@@ -155,6 +155,30 @@ def test_truncated_files_raise(tmp_path, name, keep):
     content = path.read_bytes()
     path.write_bytes(content[: int(keep if keep > 1 else keep * len(content))])
     with pytest.raises(ValueError, match="damaged"):
+        read_matrix(path)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dia"])
+def test_sparse_matrices_are_read_or_named(tmp_path, form):
+    path = tmp_path / "a.npz"
+    sparse.save_npz(path, sparse.csr_array(SQUARE).asformat(form))
+    if form == "dia":
+        with pytest.raises(ValueError, match="unusual sparse matrix; save it in CSR format"):
+            read_matrix(path)
+    else:
+        np.testing.assert_array_equal(read_matrix(path), SQUARE)
+
+
+@pytest.mark.parametrize("form", ["csr", "coo"])
+def test_a_sparse_matrix_with_entries_outside_raises(tmp_path, form):
+    path = tmp_path / "a.npz"
+    sparse.save_npz(path, sparse.csr_array(SQUARE).asformat(form))
+    with np.load(path) as file:
+        arrays = dict(file)
+    name = "indices" if form == "csr" else "col"
+    arrays[name] = arrays[name] + 1_000_000
+    np.savez(path, **arrays)
+    with pytest.raises(ValueError, match="damaged or unusual sparse matrix"):
         read_matrix(path)
 
 

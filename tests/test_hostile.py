@@ -20,8 +20,7 @@ from numpy.testing import assert_array_equal
 
 from mercerless import config_context, persistence
 from mercerless.cli import main
-from mercerless.comparison import tables
-from mercerless.comparison.arrays import read_arrays
+from mercerless.comparison import formats, tables
 from mercerless.comparison.reading import read_problem
 from mercerless.comparison.records import Record, Store, Task
 
@@ -148,7 +147,7 @@ def test_matlab_files_of_every_kind_are_read(tmp_path, compressed):
     }
     savemat(path, {"K": X, "single": X.astype(np.float32), "bytes": np.arange(5, dtype=np.uint8), **others},
             do_compression=compressed)  # fmt: skip
-    arrays = read_arrays(path)
+    arrays = formats.read(path)
     assert_array_equal(arrays["K"], X)
     assert_array_equal(arrays["s"], X)
     assert list(arrays["words"]) == ["one", "two", "three"] and list(arrays["bytes"]) == [
@@ -171,7 +170,7 @@ def test_a_matlab_file_with_numbers_of_no_type_raises_and_does_not_crash(tmp_pat
     content[at : at + 4] = kind.to_bytes(4, "little")
     (tmp_path / "file.mat").write_bytes(content)
     with pytest.raises(ValueError, match=r"is not a readable \.mat file"):
-        read_arrays(tmp_path / "file.mat")
+        formats.read(tmp_path / "file.mat")
 
 
 def test_mutated_models(tmp_path, capsys):
@@ -291,7 +290,7 @@ def test_a_header_that_claims_more_than_there_is(tmp_path, suffix):
         content = buffer.getvalue()
     (tmp_path / f"a{suffix}").write_bytes(content)
     with pytest.raises(ValueError, match="damaged"), config_context(memory_limit="100GB"):
-        read_arrays(tmp_path / f"a{suffix}")
+        formats.read(tmp_path / f"a{suffix}")
 
 
 def test_a_home_that_cannot_be_written_to(tmp_path, monkeypatch, capsys):

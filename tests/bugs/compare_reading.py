@@ -27,6 +27,19 @@ BUGS = [
         "pass",
         f"{FIT} -k kept_together",
     ),
+    # matrices
+    Bug(
+        "read-triangle-lacks-diagonal",
+        "if n_items == n_rows + 1:",
+        "if False:",
+        f"{CORPUS} -k triangle",
+    ),
+    Bug(
+        "read-upper-triangle-from-the-left",
+        "np.roll(row, place) for place, row in enumerate(square)",
+        "row for row in square",
+        f"{CORPUS} -k triangle",
+    ),
     # problem.py
     Bug(
         "read-labels-by-position",

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.comparison.files import check_size, existing_file, open_file
+from mercerless.comparison.files import check_size
 from mercerless.comparison.limits import NAMES
 
 
@@ -21,14 +21,6 @@ class MatElement(IntEnum):
 
     MATRIX = 14
     COMPRESSED = 15
-
-
-def read_arrays(path: str | os.PathLike) -> dict[str, NDArray]:
-    """Read every array of a .npy, .npz or .mat file, by name."""
-    path = existing_file(path)
-    file, form = open_file(path)
-    with file:
-        return load_arrays(file, form, path)
 
 
 def load_arrays(file: BinaryIO, form: str, path: Path) -> dict[str, NDArray]:
@@ -49,7 +41,9 @@ def load_arrays(file: BinaryIO, form: str, path: Path) -> dict[str, NDArray]:
         ) from None
     if not arrays:
         raise ValueError(f"{str(path)!r} holds no arrays.")
-    return _dense(arrays, path)
+    if {"format", "shape", "data"} <= set(arrays):
+        return {"matrix": _read_sparse(file, what)}
+    return arrays
 
 
 def _read_npy(file: Any, size: int, what: str) -> NDArray:
@@ -150,28 +144,23 @@ def _check_mat_elements(content: bytes, at: int, end: int, order: str) -> None:
         at += 8 + size
 
 
-def _dense(arrays: dict[str, NDArray], path: Path) -> dict[str, NDArray]:
-    """Return the matrix that `scipy.sparse.save_npz` wrote as one array; other arrays as they are."""
+def _read_sparse(file: BinaryIO, what: str) -> NDArray:
+    """Read the matrix that `scipy.sparse.save_npz` wrote; the arrays of the file can be read."""
     from scipy import sparse
 
-    if not {"format", "shape", "data"} <= set(arrays):
-        return arrays
+    file.seek(0)
     try:
-        form = arrays["format"].item()
-        shape = tuple(int(n) for n in arrays["shape"])
-        form = form.decode() if isinstance(form, bytes) else form
-        check_size(8.0 * shape[0] * shape[1], repr(str(path)))
-        if form == "coo":
-            matrix = sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape)
-        else:
-            make = {"csr": sparse.csr_array, "csc": sparse.csc_array}[form]
-            matrix = make((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
+        matrix = sparse.load_npz(file)
+        check_size(8.0 * matrix.shape[0] * matrix.shape[1], what)
+        if matrix.format != "coo":  # whose indices were checked
             matrix.check_format(full_check=True)
-    except (ValueError, KeyError, TypeError, IndexError, OverflowError):
+    except MemoryError:
+        raise
+    except Exception:  # damaged indices can fail anywhere in the reader
         raise ValueError(
-            f"{str(path)!r} holds a damaged or unusual sparse matrix; save it in CSR format."
+            f"{what} holds a damaged or unusual sparse matrix; save it in CSR format."
         ) from None
-    return {"matrix": matrix.toarray()}
+    return matrix.toarray()
 
 
 def split_name(name: str) -> tuple[str, str]:

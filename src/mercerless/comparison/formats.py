@@ -228,15 +228,20 @@ def _json_frame(content: Any) -> "DataFrame":
     return pd.DataFrame(content)
 
 
+def _head_and_rows(text: str, comment: str) -> tuple[str, list[str]]:
+    """Return the text before the line "@data", and the lines after it that are neither empty nor comments."""
+    head, *rest = re.split(r"(?im)^[ \t]*@data[ \t]*$", text, maxsplit=1)
+    rows = [line.strip() for line in "".join(rest).split("\n")]
+    return head, [row for row in rows if row and not row.startswith(comment)]
+
+
 def parse_arff(text: str, path: Path) -> CellTable:
     """Parse a table of Weka: numbers and words, not sparse rows and not bags of rows."""
     what = name_of(path)
-    head, *rest = re.split(r"(?im)^[ \t]*@data[ \t]*$", text, maxsplit=1)
+    head, rows = _head_and_rows(text, comment="%")
     attributes = re.findall(
         r"(?im)^[ \t]*@attribute[ \t]+('[^'\n]*'|\"[^\"\n]*\"|\S+)[ \t]+(\S.*)$", head
     )
-    rows = [line.strip() for line in "".join(rest).split("\n")]
-    rows = [row for row in rows if row and not row.startswith("%")]
     if not attributes or not rows:
         raise ValueError(f"{what} is not a readable ARFF file: it has no attributes or no rows.")
     if rows[0].startswith("{"):
@@ -284,12 +289,10 @@ def parse_series(text: str, path: Path) -> CellTable:
     Series of unequal length are stretched to the longest by linear interpolation; `items` has them as they are.
     """
     what = name_of(path)
-    head, *rest = re.split(r"(?im)^[ \t]*@data[ \t]*$", text, maxsplit=1)
+    head, lines = _head_and_rows(text, comment="#")
     settings = {}
     for name, value in re.findall(r"(?im)^[ \t]*@(\w+)[ \t]+(\S+)", head):
         settings[name.lower()] = value.lower()
-    lines = [line.strip() for line in "".join(rest).split("\n")]
-    lines = [line for line in lines if line and not line.startswith("#")]
     if not lines:
         raise ValueError(f"{what} is not a readable .ts file: there is no series after @data.")
     if settings.get("timestamps") == "true" or lines[0].startswith("("):

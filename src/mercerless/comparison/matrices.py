@@ -100,37 +100,30 @@ def from_condensed(vector: NDArray, what: str, n_items: int | None = None) -> ND
 def _from_triangle(values: NDArray, n_items: int | None) -> NDArray | None:
     """Return the symmetric matrix whose lower or upper triangle `values` has, or None; a missing diagonal is zero."""
     n_rows, n_columns = values.shape
-    if n_rows < 3:
+    if n_rows < 3 or n_columns not in (n_rows, n_rows - 1):
         return None
-    filled = ~np.isnan(values)
-    lower = np.tril(np.ones(values.shape, dtype=bool))
-    strictly_lower = np.tril(lower, -1)
-    if n_columns in (n_rows, n_rows - 1) and np.array_equal(filled, strictly_lower):
-        return _mirrored(values[1:, : n_rows - 1], has_diagonal=False)
-    if n_rows != n_columns:
-        return None
-    lists_diagonal = n_items != n_rows + 1
-    if np.array_equal(filled, lower):
-        return _mirrored(values, lists_diagonal)
+    square = np.full((n_rows, n_rows), np.nan)
+    square[:, :n_columns] = values
+    filled = ~np.isnan(square)
+    lower = np.tri(n_rows, dtype=bool)
+    strictly_lower = np.tri(n_rows, k=-1, dtype=bool)
+    if np.array_equal(filled, strictly_lower):
+        return _symmetric(square)
+    if np.array_equal(filled, lower.T) or np.array_equal(filled, strictly_lower.T):
+        return _symmetric(square.T)
     if np.array_equal(filled, lower[::-1]):  # an upper triangle whose rows begin at the left
-        upper = np.full_like(values, np.nan)
-        for i in range(n_rows):
-            upper[i, i:] = values[i, : n_rows - i]
-        return _mirrored(upper.T, lists_diagonal)
-    if np.array_equal(filled, lower.T):
-        return _mirrored(values.T, has_diagonal=True)
-    if np.array_equal(filled, strictly_lower.T):
-        return _mirrored(values.T[1:, :-1], has_diagonal=False)
-    return None
+        square = np.array([np.roll(row, place) for place, row in enumerate(square)]).T
+    elif not np.array_equal(filled, lower):
+        return None
+    if n_items == n_rows + 1:  # the diagonal is not listed
+        square = np.pad(square, ((1, 0), (0, 1)))
+    return _symmetric(square)
 
 
-def _mirrored(lower: NDArray, has_diagonal: bool) -> NDArray:
-    """Return the symmetric matrix of this lower triangle, with or without the diagonal."""
-    size = len(lower) if has_diagonal else len(lower) + 1
-    whole = np.zeros((size, size))
-    offset = 0 if has_diagonal else -1
-    whole[np.tril_indices(size, offset)] = lower[np.tril_indices(len(lower))]
-    return whole + np.tril(whole, -1).T
+def _symmetric(triangle: NDArray) -> NDArray:
+    """Return the symmetric matrix of a lower triangle, with zeros for what it lacks."""
+    lower = np.tril(np.nan_to_num(triangle))
+    return lower + np.tril(lower, -1).T
 
 
 # -------------------------------------------------------------------------------------------------------- pairs

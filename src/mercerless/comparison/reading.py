@@ -96,35 +96,25 @@ def read_problem(
     >>> problem.kind, problem.task, problem.X.shape
     ('table', 'classification', (20, 2))
     """
-    source = _Source(
-        files.existing_file(path),
-        labels=labels,
-        kind=kind,
-        task=task,
-        groups=groups,
-        array=array,
-        drop=tuple(drop),
-        similarity=similarity,
-        use_split=use_split,
-        format=format,
-        sheet=sheet,
-        missing=tuple(missing),
-    )
-    problem = source.read()
-    options = {
+    options: dict[str, Any] = {
         "labels": labels,
-        "kind": problem.kind if problem.items is None else kind,
-        "task": problem.task,
+        "kind": kind,
+        "task": task,
         "groups": groups,
         "array": array,
-        "drop": list(drop) or None,
+        "drop": list(drop),
         "similarity": similarity,
-        "use_split": None if use_split else False,
+        "use_split": use_split,
         "format": format,
         "sheet": sheet,
-        "missing": list(missing) or None,
+        "missing": list(missing),
     }
-    given = "".join(f", {name}={value!r}" for name, value in options.items() if value is not None)
+    problem = _Source(files.existing_file(path), **options).read()
+    options["task"] = problem.task
+    if problem.items is None:
+        options["kind"] = problem.kind
+    is_default = {name: value in (None, [], True) for name, value in options.items()}
+    given = "".join(f", {name}={options[name]!r}" for name in options if not is_default[name])
     loading = f"problem = read_problem({os.fspath(path)!r}{given})\nX, y = problem.X, problem.y"
     return replace(problem, loading=loading, missing=tuple(missing))
 
@@ -139,12 +129,12 @@ class _Source:
     task: str | None
     groups: str | None
     array: str | None
-    drop: tuple[str, ...]
+    drop: list[str]
     similarity: str | None
     use_split: bool
     format: str | None
     sheet: str | None
-    missing: tuple[str, ...]
+    missing: list[str]
     guesses: list[Guess] = field(default_factory=list)
     target: str | None = None  # the column of labels, once it is known
 
