@@ -115,8 +115,8 @@ def graph_of_form(form, dtype):
     return graph.model(form.centers.shape[1], graph("Add", values, linear))
 
 
-def session(model):
-    """Something that predicts rows with one thread."""
+def session(model, output=0):
+    """A function that gives one of the outputs of a graph for rows, with one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -126,7 +126,7 @@ def session(model):
     kind = run.get_inputs()[0].type
     dtype = np.float64 if "double" in kind else np.float32
     name = run.get_inputs()[0].name
-    return lambda rows: run.run(None, {name: rows.astype(dtype)})[0]
+    return lambda rows: run.run(None, {name: rows.astype(dtype)})[output]
 
 
 def milliseconds(functions, rows, enough=0.3):
@@ -166,7 +166,7 @@ def tree_rows(name, member, X, many):
             print(f"{name}: skl2onnx cannot write the trees: {str(error)[:80]}")
             return
         if hasattr(model, "classes_"):
-            predict = probabilities(converted)
+            predict = session(converted, output=1)  # the first one is the classes
             direct = model.predict_proba
         else:
             predict = session(converted)
@@ -177,18 +177,6 @@ def tree_rows(name, member, X, many):
         yield compared(name, "boosted trees", "float32", expected, found) | timed(
             direct, predict, of_many
         )
-
-
-def probabilities(model):
-    """The second output of a converted classifier."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    run = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    name = run.get_inputs()[0].name
-    return lambda rows: run.run(None, {name: rows.astype(np.float32)})[1]
 
 
 def kind_of(form):

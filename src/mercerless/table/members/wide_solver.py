@@ -68,7 +68,7 @@ def slope_map(gradients: NDArray, smallest: float = 1e-4) -> NDArray:
     Directions in which nothing changes are shrunk, to at least `smallest` of the largest eigenvalue of ``A A^T``.
     """
     G = np.einsum("oni,onj->ij", gradients, gradients, optimize=True)
-    e, V = eigh(G, check_finite=False)
+    e, V = eigh(G, driver="evd", overwrite_a=True, check_finite=False)
     if not e[-1] > 0:
         return np.eye(len(G))
     relative = np.maximum(e, 0) / e[-1]
