@@ -192,6 +192,19 @@ def test_sample_weights_move_the_fit_and_zeros_remove_rows(waves):
     )
 
 
+def test_interpolation_is_learned_in_double_precision():
+    """Its matrix is not regularized: in single precision the descent ended after 8 to 32 iterations on parkinsons."""
+    X = np.random.RandomState(0).normal(size=(2800, 8))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
+    dtypes = {}
+    for objective in ("evidence", "interpolation"):
+        model = LABRegressor(
+            100, objective=objective, validation_fraction=None, max_iter=2, random_state=0
+        )
+        dtypes[objective] = model.fit(X, y).expansion_.centers.dtype
+    assert dtypes == {"evidence": np.float32, "interpolation": np.float64}
+
+
 @pytest.mark.parametrize("selection", ["kmeans", "y", "random", "extreme"])
 @pytest.mark.parametrize("objective", ["evidence", "least_squares", "interpolation"])
 def test_every_selection_and_objective_fits(waves, selection, objective):
@@ -728,8 +741,8 @@ class TestRepeatedRows:
             )
             scores.append(model.score(data["X"][test], data["y"][test]))
             assert min(model.validation_errors_.values()) > 0.5 * (1 - scores[-1])
-        # three of each row are weights of three: the penalties may differ a little
-        assert abs(scores[1] - scores[0]) <= 0.04
+        # three of each row are weights of three, which all have
+        assert abs(scores[1] - scores[0]) <= 1e-3
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Weights of tables: a whole weight is the same as repetition."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -35,6 +36,30 @@ def test_whole_weights_are_repetition(classify):
         assert np.max(np.abs(first - second)) < 1e-3 * y.std()  # .08 before
     ignored = learner(**QUICK).fit(X[:100], y[:100])
     assert not np.allclose(ignored._scores(X[100:]), weighted._scores(X[100:]), atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_whole_weights_are_repetition_for_tails_outliers_words_and_gaps(seed):
+    """Outliers, transforms of the target and encodings are decided by distinct rows as well."""
+    n = 150
+    random = np.random.RandomState(seed)
+    X, waves_of_rows, counts = waves(n + 40, seed=seed)
+    word = random.choice(list("abcde"), p=[0.4, 0.3, 0.25, 0.03, 0.02], size=n + 40)
+    is_missing = random.uniform(size=n + 40) < 0.02
+    gaps = np.where(is_missing, np.nan, X[:, 0])
+    frame = pd.DataFrame(X).add_prefix("x").assign(word=word, gaps=gaps)
+    y = np.exp(1.5 * waves_of_rows + (word == "c"))
+    if seed == 3:
+        y[:4] += [300.0, -300.0, 400.0, 500.0]
+    rows = np.repeat(np.arange(n), counts[:n])
+    weighted = TableRegressor(**QUICK).fit(frame[:n], y[:n], sample_weight=counts[:n])
+    repeated = TableRegressor(**QUICK).fit(frame.iloc[rows], y[rows])
+    assert_array_equal(np.unique(rows[repeated.outliers_]), weighted.outliers_)
+    names = [member.name for member in weighted.members_]
+    assert names == [member.name for member in repeated.members_]
+    assert weighted.encoding_.names == repeated.encoding_.names
+    first, second = weighted.predict(frame[n:]), repeated.predict(frame[n:])
+    assert np.max(np.abs(first - second)) < 5e-3 * y[4:].std()  # 1.09 and 3.37 before
 
 
 def test_observations_of_equal_rows_by_hand():

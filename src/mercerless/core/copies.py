@@ -50,6 +50,45 @@ class MergedRows(NamedTuple):
         return Y, w
 
 
+@dataclass(frozen=True)
+class Observations:
+    """Equal rows with equal targets as one observation, so that a whole weight is the same as repetition."""
+
+    first: NDArray  # (n_observations,), the first row of every observation, sorted by distinct rows
+    number: NDArray  # (n,), the observation of every row
+
+    @classmethod
+    def of(cls, copies: NDArray, Y: NDArray) -> "Observations":
+        """Those of rows whose equals have the same number in `copies`, with targets (n, n_outputs)."""
+        if copies.max() + 1 == len(copies):
+            every = np.arange(len(copies))
+            return cls(every, every)
+        rows_with_targets = np.column_stack([copies, Y])
+        _, first, number = np.unique(
+            rows_with_targets, axis=0, return_index=True, return_inverse=True
+        )
+        return cls(first, number.ravel())
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def take(self, values: NDArray) -> NDArray:
+        """One of the equal values of every observation."""
+        if len(self.first) == len(self.number):
+            return values
+        return values[self.first]
+
+    def spread(self, values: NDArray) -> NDArray:
+        """The values of the observations for all rows."""
+        if len(self.first) == len(self.number):
+            return values
+        return values[self.number]
+
+    def total(self, weight: NDArray) -> NDArray:
+        """Sums of the weights of equal rows."""
+        return np.bincount(self.number, weights=weight)
+
+
 def merge_copies(Y: NDArray, weight: NDArray | None, copies: NDArray) -> MergedRows:
     """Merge rows with the same number in `copies`, which counts distinct rows in the order of first appearance.
 
@@ -59,16 +98,13 @@ def merge_copies(Y: NDArray, weight: NDArray | None, copies: NDArray) -> MergedR
     first, counts = np.unique(copies, return_index=True, return_counts=True)[1:]
     if len(first) == len(copies):
         return MergedRows(first, Y, weight, counts, np.zeros(len(first)), 0.0)
-    rows_with_targets = np.column_stack([copies, Y])
-    _, observations = np.unique(rows_with_targets, axis=0, return_inverse=True)
-    observations = observations.ravel()
-    _, first_of_observation = np.unique(observations, return_index=True)
-    w = np.bincount(observations, weights=weights_or_ones(weight, len(copies)))
-    of_row = copies[first_of_observation]
+    observations = Observations.of(copies, Y)
+    w = observations.total(weights_or_ones(weight, len(copies)))
+    of_row = copies[observations.first]
     counts = np.bincount(of_row)
     total = np.bincount(of_row, weights=w)
     # relative to the first of the set, so that equal targets stay what they are
-    shift = Y[first_of_observation] - Y[first[of_row]]
+    shift = Y[observations.first] - Y[first[of_row]]
     sums = [np.bincount(of_row, weights=w * column) for column in shift.T]
     means = np.stack(sums, axis=1) / total[:, None]
     square = w * np.sum((shift - means[of_row]) ** 2, axis=1)

@@ -34,7 +34,8 @@ class DataThresholds:
     bandwidths_per_row: int = 8
     #: Further blocks on which the bandwidths are refined.
     more_blocks: int = 3
-    #: Entries times features above which kernels are learned in single precision.
+    #: Entries times features above which kernels are learned in single precision, except for interpolation: its
+    #: matrix is not regularized, and rounding in its entries would end the descent after a few iterations.
     single: int = 2**21
     #: Up to so many rows there are five folds.
     five_folds: int = 100
@@ -201,8 +202,10 @@ class Plan:
 
     @property
     def dtype(self) -> Any:
-        is_large = self.work > THRESHOLDS.single and not self.settings.optimizers
-        return np.dtype(np.float32 if is_large else np.float64)
+        needs_double = self.settings.objective == "interpolation"
+        if self.work > THRESHOLDS.single and not needs_double:
+            return np.dtype(np.float32)
+        return np.dtype(np.float64)
 
     @property
     def max_support(self) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import OrdinalEncoder
 
+from mercerless.core.copies import Observations
 from mercerless.core.folds import assign_folds, find_copies, join_groups
 from mercerless.core.optional import import_optional
 from mercerless.core.scaling import standard_scaling
@@ -454,16 +455,46 @@ def encode_table(
 ) -> tuple[Encoding, NDArray]:
     """The encoding with the smaller held-out error, and the training rows by it.
 
-    Target statistics replace indicators if a small model gains more than three percent by them.
+    Target statistics replace indicators if a small model gains more than three percent by them. Equal rows with equal
+    targets are one row with the sum of their weights.
     """
-    if columns.encoder is None:
+    has_gaps = bool(np.isnan(table.sum()))
+    if columns.encoder is None and not has_gaps:
         encoding = fit_encoding(table, columns, Y, weight, "indicators", names)
         return encoding, encoding.encode(table)
-    seed = random.randint(2**31 - 1)
     copies = find_copies(table)
-    together = copies
+    observed = Observations.of(copies, Y)
+    values = observed.take(table)
+    targets = observed.take(Y)
+    weight = observed.total(weight)
+    if columns.encoder is None:
+        encoding = fit_encoding(values, columns, targets, weight, "indicators", names)
+        return encoding, encoding.encode(table)
     if groups is not None:
-        together = join_groups(groups, copies)
+        together = observed.take(join_groups(groups, copies))
+    else:
+        together = observed.take(copies)
+    seed = random.randint(2**31 - 1)
+    encoding, rows = _choose_encoding(
+        values, columns, targets, weight, observed.take(copies), together, names, seed
+    )
+    return encoding, observed.spread(rows)
+
+
+def _choose_encoding(
+    table: NDArray,
+    columns: Columns,
+    Y: NDArray,
+    weight: NDArray,
+    copies: NDArray,
+    together: NDArray,
+    names: Sequence[str],
+    seed: int,
+) -> tuple[Encoding, NDArray]:
+    """Indicators or target statistics of categories, and the rows by these.
+
+    Rows with the same number in `copies` are equal, and those with the same number in `together` stay in one fold.
+    """
     distinct = np.unique(copies, return_index=True)[1]
     order = np.random.RandomState(seed).permutation(distinct)
     sample = np.sort(order[: LIMITS.choice_rows])

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.blocks import is_dask, take_rows
-from mercerless.core.copies import near_copies
+from mercerless.core.copies import Observations, near_copies
 from mercerless.core.estimator import Progress, class_scores, signed_targets
 from mercerless.core.folds import find_copies, join_groups
 from mercerless.core.memory import memory_budget
@@ -556,15 +556,34 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         """Factors of the weights of rows, below one for gross errors."""
         if self.downweight_outliers is None or is_dask(X) or len(X) < OUTLIER_LIMITS.fewest_rows:
             return np.ones(len(X))
+        copies = find_copies(X)
+        observed = Observations.of(copies, Y)
+        if len(observed) < OUTLIER_LIMITS.fewest_rows:
+            return np.ones(len(X))
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return trust_in_targets(X, Y, weight, find_copies(X), seed, gaps)
+        trust = trust_in_targets(
+            observed.take(X),
+            observed.take(Y),
+            observed.total(weight),
+            observed.take(copies),
+            seed,
+            observed.take(gaps),
+        )
+        return observed.spread(trust)
 
     def _transform(self, X: Any, Y: NDArray, weight: NDArray) -> Transformed | None:
         """A transform of the targets worth trying: for one output with tails, in memory."""
         if self.transform_target is None or is_dask(X) or Y.shape[1] > 1:
             return None
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return choose_transform(X, Y, weight, find_copies(X), seed)
+        copies = find_copies(X)
+        observed = Observations.of(copies, Y)
+        transformed = choose_transform(
+            observed.take(X), observed.take(Y), observed.total(weight), observed.take(copies), seed
+        )
+        if transformed is None:
+            return None
+        return transformed.take(observed.number)
 
 
 class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):

@@ -12,7 +12,8 @@ from scipy.stats import boxcox_normmax, iqr, rankdata
 from mercerless.core.averaging import TABLE_NUMBERS, average
 from mercerless.core.folds import assign_folds
 from mercerless.core.scaling import FeatureScaling, standard_scaling
-from mercerless.lab.data import Table
+from mercerless.core.validation import weights_or_ones
+from mercerless.lab.data import Table, target_units
 from mercerless.lab.model import LocalForm, Rows
 from mercerless.table.fit import TableSolution
 from mercerless.table.small import small_predictions, small_table
@@ -77,33 +78,40 @@ class Transformed(NamedTuple):
     y: NDArray  # (n,)
     z: NDArray  # (n,)
     inverse: Callable[[NDArray], NDArray]
-
-    @property
-    def units(self) -> FeatureScaling:
-        return standard_scaling(self.z[:, None])
+    units: FeatureScaling  # of z
 
     @property
     def standardized(self) -> NDArray:
         """(n, 1)"""
         return self.units(self.z[:, None])
 
+    def take(self, rows: NDArray) -> "Transformed":
+        """The same transform of some of the targets, or of repeated ones."""
+        return self._replace(y=self.y[rows], z=self.z[rows])
+
     def back(self, errors: NDArray, weight: NDArray) -> TargetTransform:
-        """The mean of ``inverse(z + e)`` over the errors e of predictions: without it their mean would be biased."""
+        """The mean of ``inverse(z + e)`` over the errors e of predictions: without it their mean would be biased.
+
+        Equal errors are one with the sum of their weights.
+        """
         low = self.z.min()
         high = self.z.max()
         margin = LIMITS.margin * (high - low)
         knots = np.linspace(low - margin, high + margin, LIMITS.knots)
-        order = np.argsort(errors)
-        share = weight[order]
+        ascending, place = np.unique(errors, return_inverse=True)
+        share = np.bincount(place, weights=weight)
         ranks = (np.cumsum(share) - share / 2) / share.sum()
         quantiles = (np.arange(LIMITS.errors) + 0.5) / LIMITS.errors
-        typical_errors = np.interp(quantiles, ranks, errors[order])
+        typical_errors = np.interp(quantiles, ranks, ascending)
         moved = np.clip(knots[:, None] + typical_errors, knots[0], knots[-1])
         return TargetTransform(self.name, knots, self.inverse(moved).mean(axis=1))
 
 
-def possible_transforms(y: NDArray) -> list[Transformed]:
-    """Logarithm, Box and Cox's power, asinh and normal scores of targets with tails; none of others."""
+def possible_transforms(y: NDArray, weight: NDArray | None = None) -> list[Transformed]:
+    """Logarithm, Box and Cox's power, asinh and normal scores of targets with tails; none of others.
+
+    The weights enter the units of what comes out.
+    """
     standard = standard_scaling(y[:, None])(y[:, None])[:, 0]
     skewness = float(np.mean(standard**3))
     kurtosis = float(np.mean(standard**4))
@@ -133,11 +141,16 @@ def possible_transforms(y: NDArray) -> list[Transformed]:
     def of_rank(z: NDArray) -> NDArray:
         return np.interp(z, normal_scores[order], y[order])
 
+    weight = weights_or_ones(weight, len(y))
+
+    def transformed(name: str, z: NDArray, inverse: Callable[[NDArray], NDArray]) -> Transformed:
+        return Transformed(name, y, z, inverse, target_units(z[:, None], weight))
+
     return [
-        Transformed("log", y, sign * np.log(u), of_log),
-        Transformed("power", y, sign * boxcox(u, power), of_power),
-        Transformed("asinh", y, np.arcsinh((y - middle) / width), of_asinh),
-        Transformed("rank", y, normal_scores, of_rank),
+        transformed("log", sign * np.log(u), of_log),
+        transformed("power", sign * boxcox(u, power), of_power),
+        transformed("asinh", np.arcsinh((y - middle) / width), of_asinh),
+        transformed("rank", normal_scores, of_rank),
     ]
 
 
@@ -152,7 +165,7 @@ def choose_transform(
     y = Y[:, 0]
     if len(y) < LIMITS.fewest:
         return None
-    transforms = possible_transforms(y)
+    transforms = possible_transforms(y, weight)
     if not transforms:
         return None
     sample, rows, _ = small_table(X, Y, weight, seed)
