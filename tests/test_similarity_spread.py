@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 from mercerless import SimilarityRegressor
 from mercerless.core.conformal import conformal_quantile, interval_radius
 from mercerless.similarity.families import Comparisons
-from mercerless.similarity.spread import fit_spread
+from mercerless.similarity.spread import fit_spread, local_quantiles
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
 
@@ -45,12 +45,56 @@ def test_wide_where_targets_scatter_and_covered_in_both_halves(fitted):
 def test_radius_by_hand(fitted):
     X, _ = scattered(30, seed=2)
     held = fitted.out_of_fold_
-    errors = np.abs(held.prediction - held.target) / fitted.spread_.out_of_fold
-    factor = conformal_quantile(errors, 0.9)
+    ratios = np.abs(held.prediction - held.target) / fitted.spread_.out_of_fold
     block = fitted._compare_new(X, None)
     scale = fitted.spread_(block, fitted.stack_(block)[:, 0])
     low, high = fitted.predict_interval(X).T
-    assert_allclose(high - low, 2 * factor * scale)
+    factor = [
+        conformal_quantile(ratios[np.argsort(np.abs(held.prediction - center))[:150]], 0.9)
+        for center in (low + high) / 2
+    ]
+    assert_allclose(high - low, 2 * np.array(factor) * scale)
+
+
+@pytest.mark.parametrize(
+    ("n", "coverage", "number"), [(301, 0.9, 151), (90, 0.9, 60), (90, 0.8, 45)]
+)
+def test_factors_of_the_nearest_predictions(n, coverage, number):
+    rng = np.random.RandomState(0)
+    known = rng.normal(size=n)
+    ratios = rng.gamma(2.0, size=n)
+    new = np.append(rng.normal(size=50), [-9.0, 9.0])
+    found = local_quantiles(ratios, known, new, coverage)
+    for value, factor in zip(new, found):
+        nearest = np.argsort(np.abs(known - value))[:number]
+        assert factor == np.sort(ratios[nearest])[int(np.ceil((number + 1) * coverage)) - 1]
+    assert len(np.unique(found)) > 2
+
+
+def test_factors_of_few_items_are_those_of_all():
+    ratios = np.arange(40.0)
+    known = np.linspace(-1, 1, 40)
+    factors = local_quantiles(ratios, known, np.array([-1.0, 1.0]), 0.9)
+    assert_allclose(factors, conformal_quantile(ratios, 0.9))
+    equal = local_quantiles(ratios, np.zeros(40), np.array([-1.0, 0.0, 1.0]), 0.5)
+    assert np.isin(equal, ratios).all()
+    with pytest.raises(ValueError, match="needs at least 99"):
+        local_quantiles(ratios, known, np.zeros(1), 0.99)
+
+
+def test_covered_at_low_and_high_predictions():
+    """Errors that are skew at one end only: a common factor of the scales is too small there."""
+    rng = np.random.RandomState(0)
+    x = rng.uniform(size=3400)
+    noise = np.where(x > 0.5, rng.standard_t(2, size=3400), rng.uniform(-1, 1, size=3400))
+    y = 4.0 * x + 0.3 * noise
+    model = SimilarityRegressor(random_state=0).fit(x[:400, None], y[:400])
+    assert model.spread_ is not None
+    low, high = model.predict_interval(x[400:, None], 0.8).T
+    inside = (low <= y[400:]) & (y[400:] <= high)
+    is_high = x[400:] > 0.5
+    assert abs(inside[is_high].mean() - 0.8) < 0.05
+    assert abs(inside[~is_high].mean() - 0.8) < 0.06
 
 
 def test_units_of_the_target_do_not_matter(fitted):
@@ -96,8 +140,10 @@ def test_groups_weights_and_models_without_scales():
     model = SimilarityRegressor(random_state=0).fit(X, y, groups=groups)
     held = model.out_of_fold_
     errors = np.abs(held.prediction - held.target) / model.spread_.out_of_fold
-    expected = conformal_quantile(errors, 0.9, groups) * model.spread_.out_of_fold.min()
-    assert np.diff(model.predict_interval(X), axis=1).min() > expected  # every group counts once
+    factor = conformal_quantile(errors, 0.9, groups)  # every group counts once
+    block = model._compare_new(X, None)
+    scale = model.spread_(block, model.stack_(block)[:, 0])
+    assert_allclose(np.diff(model.predict_interval(X), axis=1)[:, 0], 2 * factor * scale)
     weight = (np.arange(240) < 200).astype(float)
     weighted = SimilarityRegressor(random_state=0).fit(X, y, weight)
     removed = SimilarityRegressor(random_state=0).fit(X[:200], y[:200])

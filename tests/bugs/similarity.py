@@ -345,9 +345,21 @@ BUGS = [
     # widths of intervals
     Bug(
         "sim-widths-of-all-items",
-        "factor = conformal_quantile(errors, coverage, out_of_fold.groups)",
-        "factor = conformal_quantile(errors * self.spread_.out_of_fold, coverage, None)",
+        "factors = self.spread_.factors(ratios, np.concatenate(predictions), coverage)",
+        "factors = conformal_quantile(ratios * self.spread_.out_of_fold, coverage, None)",
         "test_similarity_spread.py -k 'halves or hand'",
+    ),
+    Bug(
+        "sim-widths-forget-groups",
+        "if groups is not None and len(np.unique(groups)) < len(groups):",
+        "if False:",
+        "test_similarity_spread.py -k groups_weights",
+    ),
+    Bug(
+        "sim-widths-window-does-not-center",
+        "starts = np.searchsorted((first + following) / 2.0, predictions)",
+        "starts = np.searchsorted(first, predictions)",
+        "test_similarity_spread.py -k nearest_predictions",
     ),
     Bug(
         "sim-widths-see-own-fold",

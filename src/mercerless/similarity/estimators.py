@@ -1458,14 +1458,20 @@ class SimilarityRegressor(MultiOutputMixin, RegressorMixin, _Similarity):
         is_usual = np.array_equal(out_of_fold.prediction, self.out_of_fold_.prediction)
         if self.spread_ is None or not is_usual:
             return interval_radius(out_of_fold, coverage)
-        errors = np.abs(out_of_fold.prediction - out_of_fold.target) / self.spread_.out_of_fold
-        factor = conformal_quantile(errors, coverage, out_of_fold.groups)
+        ratios = np.abs(out_of_fold.prediction - out_of_fold.target) / self.spread_.out_of_fold
         scales = []
+        predictions = []
         for items, back, diagonal in self._new_blocks(X, new.get("diag"), new.get("reverse")):
             block = self._compare(items, back, diagonal)
-            predictions = self.stack_(block)[:, 0]
-            scales.append(self.spread_(block, predictions))
-        return factor * np.concatenate(scales)
+            of_block = self.stack_(block)[:, 0]
+            scales.append(self.spread_(block, of_block))
+            predictions.append(of_block)
+        groups = out_of_fold.groups
+        if groups is not None and len(np.unique(groups)) < len(groups):
+            factors = conformal_quantile(ratios, coverage, groups)
+        else:
+            factors = self.spread_.factors(ratios, np.concatenate(predictions), coverage)
+        return factors * np.concatenate(scales)
 
     def _decode(self, values: NDArray) -> NDArray:
         values = values * self.scale_ + self.mean_

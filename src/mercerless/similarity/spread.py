@@ -1,7 +1,8 @@
 """How far off predictions of an item are: a scale of errors that follows the item, for intervals.
 
 The out-of-fold errors of the training items show where predictions are good. The scale of a new item is a mixture of
-the mean absolute error of all items, of its nearest items, and of the items with the nearest predictions.
+the mean absolute error of all items, of its nearest items, and of the items with the nearest predictions. An interval
+is a multiple of the scale, by a factor that covers the errors of those items whose predictions are nearest.
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from mercerless.core.averaging import paired_z
+from mercerless.core.conformal import conformal_quantile
 from mercerless.core.folds import Split, splits_of
 from mercerless.similarity.families import Comparisons
 from mercerless.similarity.solver import neighbor_means
@@ -31,6 +33,11 @@ class SpreadRules:
     smallest: float = 0.3
     #: Standard errors by which a scale must raise the held-out density of the errors.
     gain: float = 1.0
+    #: Share of the items, those with the nearest predictions, whose errors an interval covers as stated. On 12 sets the
+    #: coverage in the worst fifth of the predictions is off by .043 instead of .051; with a third by .045.
+    factor_share: float = 0.5
+    #: At least so many of them are expected outside of their intervals.
+    factor_outside: float = 6.0
 
 
 RULES = SpreadRules()
@@ -51,6 +58,31 @@ class ItemSpread(NamedTuple):
         known = np.arange(len(self.errors))
         local = local_errors(new, predictions, self.errors, self.predictions, self.weight, known)
         return _scales(local, self.mixture)
+
+    def factors(self, ratios: NDArray, predictions: NDArray, coverage: float) -> NDArray:
+        """Multiples of the scales for new predictions, from the ratios of the training items' errors to theirs."""
+        return local_quantiles(ratios, self.predictions, predictions, coverage)
+
+
+def local_quantiles(
+    ratios: NDArray, known_predictions: NDArray, predictions: NDArray, coverage: float
+) -> NDArray:
+    """For every new prediction, the conformal quantile of the ratios of the items with the nearest predictions.
+
+    Half of the items are the nearest, more if fewer than six of these would be expected outside of their intervals.
+    """
+    n = len(ratios)
+    fewest = int(np.ceil(RULES.factor_outside / (1.0 - coverage) - 1e-9))
+    number = min(n, max(int(np.ceil(RULES.factor_share * n)), fewest))
+    order = np.argsort(known_predictions, kind="stable")
+    ascending = known_predictions[order]
+    # the nearest are a window of this order, which moves on when the next item is nearer than the first
+    first = ascending[: n - number]
+    following = ascending[number:]
+    starts = np.searchsorted((first + following) / 2.0, predictions)
+    used, window_of = np.unique(starts, return_inverse=True)
+    quantiles = [conformal_quantile(ratios[order[k : k + number]], coverage) for k in used]
+    return np.array(quantiles)[window_of]
 
 
 def local_errors(
