@@ -112,6 +112,29 @@ def test_the_same_for_any_number_of_threads(form):
         assert_array_equal(kernel.pullback(X, X[:12], G), g)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 1e-4)])
+def test_shared_bandwidths_are_exact_beside_copies_and_far_rows(form, dtype, tolerance):
+    X, S, H = setting(n=60, m=20, d=5)
+    X[30:40] = S[:10] + 1e-7
+    X[50] = 1e3  # one far row must not cost the others their digits
+    X = X.astype(dtype)
+    S = S.astype(dtype)
+    widths = H[0].astype(dtype)
+    expected = local_kernel(form, X.astype(float), S.astype(float), widths.astype(float))
+    others = np.arange(len(X)) != 50
+    for bandwidths in (widths, np.tile(widths, (len(S), 1))):
+        kernel = FORMS[form](bandwidths)
+        K = kernel(X, S)
+        assert K.dtype == dtype
+        assert_allclose(K[others], expected[others], atol=tolerance)
+        assert_allclose(K[50], expected[50], atol=tolerance)
+        assert_allclose(kernel(X[:7], S), K[:7], rtol=10 * np.finfo(dtype).eps)
+    symmetric = FORMS[form](widths)(S)
+    assert_allclose(symmetric, symmetric.T, atol=10 * np.finfo(dtype).eps)
+    assert_array_equal(np.diag(symmetric), 1)
+
+
 def test_bad_bandwidths():
     X, S, H = setting()
     with pytest.raises(ValueError, match="one row of them per center"):

@@ -82,6 +82,18 @@ BUGS = [
         "        U = X\n        np.matmul(U, U.T, out=out)",
         f"{KERNELS} -k all_pairs",
     ),
+    Bug(
+        "fast-shared-widths-of-one-center",
+        "if len(Y) and np.all(widths == widths[0]):",
+        "if len(Y):",
+        "test_lab_kernels.py -k tensor",
+    ),
+    Bug(
+        "fast-near-pairs-by-expanded-squares",
+        "        with_near = np.flatnonzero(K.max(axis=1) >= nearest)",
+        "        with_near = np.flatnonzero(K.max(axis=1) > 2)",
+        "test_lab_kernels.py -k copies_and_far",
+    ),
     # the time of fits
     Bug(
         "fast-announced-twice",

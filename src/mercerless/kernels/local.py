@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercerless.core.memory import row_blocks
 from mercerless.core.validation import check_real
 from mercerless.kernels.base import Kernel, Parameter, over_row_blocks
+from mercerless.kernels.stationary import Exponential, Gaussian, Laplace
 
 
 class _Local(Kernel):
@@ -27,8 +29,12 @@ class _Local(Kernel):
         self.bandwidths = bandwidths
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
-        """``k(x, y_j)`` with the bandwidths of center ``j`` in column ``j``, in column order; float32 when both are."""
+        """``k(x, y_j)`` with the bandwidths of center ``j`` in column ``j``; float32 when both are."""
         X, Y, widths = self._check_arguments(X, Y)
+        if len(Y) and np.all(widths == widths[0]):
+            U = X / widths[0]
+            V = U if Y is X else Y / widths[0]
+            return self._shared_value(U, V)
         out = np.empty((len(Y), len(X)), dtype=X.dtype)
         prepared = self._prepare_blocks(Y, widths)
 
@@ -113,6 +119,10 @@ class _Local(Kernel):
             raise ValueError(f"{type(self).__name__} needs finite, positive bandwidths.")
         return X, Y, np.broadcast_to(widths, Y.shape)
 
+    def _shared_value(self, U: NDArray, V: NDArray) -> NDArray:
+        """The matrix for rows and centers in units of bandwidths that all centers share; U is V for a symmetric one."""
+        raise NotImplementedError
+
     def _columns_at_once(self, n_features: int) -> int:
         """How many columns of a block of rows are in use at a time, which sets the size of the blocks."""
         raise NotImplementedError
@@ -157,6 +167,10 @@ class _LocalQuadratic(_Local):
         return W * (square - 2 * S * linear + S * S * one)
 
 
+def _squared_norms(X: NDArray) -> NDArray:
+    return np.einsum("ik,ik->i", X, X)
+
+
 def _monomials(X: NDArray) -> NDArray:
     """``[X, X^2, 1]``: squared distances to any centers are linear in them."""
     d = X.shape[1]
@@ -184,6 +198,9 @@ class LocalGaussian(_LocalQuadratic):
     array([[0.135, 0.607]])
     """
 
+    def _shared_value(self, U, V):
+        return Gaussian()(U, V)
+
     def _value(self, X, prepared, out):
         self._squares(X, prepared, out)
         out *= -0.5
@@ -205,13 +222,29 @@ class LocalExponential(_LocalQuadratic):
     array([[0.135, 0.368]])
     """
 
+    #: Squared distances below this times the squares that they are the difference of are computed directly, because
+    #: the square root magnifies the rounding of the expanded square near zero.
+    _near = 1e3
+
+    def _shared_value(self, U, V):
+        K = Exponential()(U, V)
+        shift = V.mean(axis=0)
+        sizes = _squared_norms(U - shift) + _squared_norms(V - shift).max()
+        nearest = np.exp(-np.sqrt(self._near * np.finfo(K.dtype).eps * sizes))
+        with_near = np.flatnonzero(K.max(axis=1) >= nearest)
+        for block in row_blocks(len(with_near), K.itemsize * len(V) * U.shape[1]):
+            some = with_near[block]
+            places, centers = np.nonzero(K[some] >= nearest[some, None])
+            rows = some[places]
+            K[rows, centers] = np.exp(-np.sqrt(_squared_norms(U[rows] - V[centers])))
+        return K
+
     def _value(self, X, prepared, out):
         self._squares(X, prepared, out)
         shift, S, W, M = prepared
         d = X.shape[1]
-        # The square root magnifies the rounding of the expanded square near 0: those pairs are done directly.
         size = M[:, d:] @ _monomials(X - shift)[:, d:].T
-        centers, rows = np.nonzero(out <= 1e3 * np.finfo(out.dtype).eps * size)
+        centers, rows = np.nonzero(out <= self._near * np.finfo(out.dtype).eps * size)
         if len(rows):
             difference = X[rows] - shift - S[centers]
             out[centers, rows] = np.einsum("ik,ik,ik->i", difference, difference, W[centers])
@@ -241,6 +274,9 @@ class LocalLaplace(_Local):
     >>> LocalLaplace([[1.0], [2.0]])([[2.0]], [[0.0], [0.0]]).round(3)
     array([[0.135, 0.368]])
     """
+
+    def _shared_value(self, U, V):
+        return Laplace()(U, V)
 
     def _columns_at_once(self, n_features):
         return n_features
