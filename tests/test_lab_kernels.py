@@ -164,3 +164,17 @@ def test_fixed_points_equal_the_kernel(form, shape, dtype, tolerance, keeps_dist
         gradient = points.pullback(widths, G, K)
         assert gradient.dtype == np.float64
         assert_allclose(gradient, kernel.pullback(X, S, G, K), rtol=1e-3, atol=tolerance * 30)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(), (3,), (40, 3)])
+@pytest.mark.parametrize("n", [1, 16, 17, 300])
+def test_laplace_of_few_and_many_rows_is_the_plain_sum(n, shape, dtype):
+    """Few rows, and bandwidths that all centers share, are computed in other ways than many rows."""
+    random = np.random.RandomState(0)
+    X, S = random.normal(size=(n, 3)).astype(dtype), random.normal(size=(40, 3)).astype(dtype)
+    widths = random.uniform(0.5, 2.0, size=shape)
+    scaled = np.abs(X[:, None].astype(float) - S) / np.broadcast_to(widths, S.shape)
+    K = LocalLaplace(widths if shape else float(widths))(X, S)
+    assert K.dtype == dtype
+    assert_allclose(K, np.exp(-scaled.sum(axis=2)), rtol=1e-13 if dtype == np.float64 else 1e-5)

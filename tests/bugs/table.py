@@ -5,6 +5,12 @@ from bugs import Bug
 CLASSES = "test_table_classes.py"
 
 BUGS = [
+    Bug(
+        "lab-laplace-few-rows-without-bandwidths",
+        'np.einsum("jif,jf->ji", np.abs(S[:, None] - X), W, out=out)',
+        'np.einsum("jif,jf->ji", np.abs(S[:, None] - X), W**0, out=out)',
+        "test_lab_kernels.py -k plain_sum",
+    ),
     # copies: equal rows with equal targets are one row with the sum of their weights
     Bug(
         "table-outliers-by-all-copies",

@@ -275,6 +275,9 @@ class LocalLaplace(_Local):
     array([[0.135, 0.368]])
     """
 
+    #: Rows up to which all centers are compared at once: a loop over the centers would take longer than its numbers.
+    few_rows = 16
+
     def _shared_value(self, U, V):
         return Laplace()(U, V)
 
@@ -286,8 +289,11 @@ class LocalLaplace(_Local):
 
     def _value(self, X, prepared, out):
         S, W = prepared
-        for j, distance in _distances(X, S):
-            np.dot(W[j], distance, out=out[j])
+        if len(X) <= self.few_rows:
+            np.einsum("jif,jf->ji", np.abs(S[:, None] - X), W, out=out)
+        else:
+            for j, distance in _distances(X, S):
+                np.dot(W[j], distance, out=out[j])
         np.negative(out, out=out)
         np.exp(out, out=out)
 
