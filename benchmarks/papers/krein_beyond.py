@@ -8,8 +8,9 @@
 2006.00247), whose positive and negative part give features with signs (`SignedRandomFeatures`); ridge regression on
 them against `KreinRidge` on as many landmarks. ``sphere``: the variance-constrained least squares of Oglic and Gaertner
 (arXiv 1809.02157) on landmarks, against the same with all rows and against plain ridge regression. ``directed``:
-`AsymmetricRidge` on landmarks (compare arXiv 2406.08748) against all items. Every comparison runs in one process, in
-turns. Writes results/krein_beyond_<part>.csv, row by row.
+`AsymmetricRidge` on landmarks (compare arXiv 2406.08748) against all items, and against a linear machine on that
+paper's own embedding, coupled singular vectors. Every comparison runs in one process, in turns. Writes
+results/krein_beyond_<part>.csv, row by row.
 """
 
 import argparse
@@ -22,12 +23,21 @@ import numpy as np
 from directed import _blocks, _containment, _kullback_leibler
 from paper_sets import load
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.linear_model import RidgeClassifierCV
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, StratifiedShuffleSplit, train_test_split
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercerless import AsymmetricRidgeClassifier, KreinRidge, SignedRandomFeatures, Sphere
+from mercerless import (
+    AsymmetricRidgeClassifier,
+    DirectedEmbedding,
+    KreinRidge,
+    SignedRandomFeatures,
+    SimilarityClassifier,
+    Sphere,
+)
 from mercerless.kernels import DeltaGauss, Gaussian
 
 HERE = Path(__file__).parent
@@ -163,6 +173,33 @@ def sphere(options):
         compared("sphere", name, models, splits)
 
 
+class SingularVectors(ClassifierMixin, BaseEstimator):
+    """Ridge regression on the coordinates of `DirectedEmbedding`, as sources and as targets."""
+
+    def __init__(self, n_components=50, landmarks=None, center=False, kind="similarity"):
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.center = center
+        self.kind = kind
+
+    def fit(self, K, y):
+        self.embedding_ = DirectedEmbedding(
+            "precomputed",
+            self.n_components,
+            kind=self.kind,
+            center=self.center,
+            landmarks=self.landmarks,
+            random_state=0,
+        )
+        machine = RidgeClassifierCV(np.logspace(-6, 3, 10))
+        self.machine_ = make_pipeline(StandardScaler(), machine)
+        self.machine_.fit(self.embedding_.fit_transform(K), y)
+        return self
+
+    def predict(self, K, reverse):
+        return self.machine_.predict(self.embedding_.transform(K, reverse))
+
+
 def directed(options):
     """Directed comparisons of 1500 items, both directions given: all items against landmarks, in turns."""
     random = np.random.RandomState(0)
@@ -171,7 +208,19 @@ def directed(options):
         "containment": ("similarity", *_containment(1500, random)),
         "graph": ("similarity", *_blocks(1500, 5, random)),
     }
-    methods = {"all items": None, "50 landmarks": 50, "100 landmarks": 100, "200 landmarks": 200}
+    ridge = AsymmetricRidgeClassifier("precomputed", random_state=0)
+    methods = {
+        "all items": ridge,
+        "50 landmarks": clone(ridge).set_params(landmarks=50),
+        "100 landmarks": clone(ridge).set_params(landmarks=100),
+        "200 landmarks": clone(ridge).set_params(landmarks=200),
+        "50 singular vectors": SingularVectors(50),
+        "50 singular vectors, centered": SingularVectors(50, center=True),
+        "50 singular vectors of 200 landmarks": SingularVectors(50, landmarks=200),
+        "automatic, both directions": SimilarityClassifier(
+            "precomputed", direction="both", random_state=0
+        ),
+    }
     for name in options.sets or sets:
         kind, K, y = sets[name]
         found = {method: [] for method in methods}
@@ -180,10 +229,8 @@ def directed(options):
             inner = K[np.ix_(train, train)]
             rows = K[np.ix_(test, train)]
             reverse = K[np.ix_(train, test)].T
-            for method, number in methods.items():
-                model = AsymmetricRidgeClassifier(
-                    "precomputed", kind=kind, landmarks=number, random_state=0
-                )
+            for method, template in methods.items():
+                model = clone(template).set_params(kind=kind)
                 start = time.process_time()
                 model.fit(inner, y[train])
                 seconds = time.process_time() - start

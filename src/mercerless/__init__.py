@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
         spectra,
         theory,
     )
+    from mercerless.asymmetric.embedding import DirectedEmbedding
     from mercerless.asymmetric.estimators import AsymmetricRidge, AsymmetricRidgeClassifier
     from mercerless.comparison import Comparison, compare
     from mercerless.core.descent import GradientSearch
@@ -52,6 +53,7 @@ __all__ = [
     "Comparison",
     "DANKClassifier",
     "DANKRegressor",
+    "DirectedEmbedding",
     "GradientSearch",
     "HitsClassifier",
     "HitsRegressor",
@@ -94,6 +96,7 @@ _HOMES = {
     "core.memory": "config_context",
     "core.validation": "UselessModelWarning",
     "comparison": "Comparison compare",
+    "asymmetric.embedding": "DirectedEmbedding",
     "asymmetric.estimators": "AsymmetricRidge AsymmetricRidgeClassifier",
     "dank.estimators": "DANKClassifier DANKRegressor",
     "krein.embedding": "KreinEmbedding",

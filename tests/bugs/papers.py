@@ -127,4 +127,29 @@ BUGS = [
         "return vectors / random.standard_normal(shape) / scale",
         f"{FEATURES} -k unbiased",
     ),
+    # coordinates of directed similarities
+    Bug(
+        "papers-embedding-sources-as-targets",
+        "to_sources = V * scale\n    to_targets = U * scale",
+        "to_sources = U * scale\n    to_targets = V * scale",
+        "test_directed_embedding.py -k inner_products",
+    ),
+    Bug(
+        "papers-embedding-origin-of-rows",
+        "values, to_sources, columns @ to_sources, to_targets, rows @ to_targets, explained",
+        "values, to_sources, rows @ to_sources, to_targets, columns @ to_targets, explained",
+        "test_directed_embedding.py -k inner_products",
+    ),
+    Bug(
+        "papers-embedding-reverse-of-all-items",
+        "return reverse[rows][:, self.landmarks_]",
+        "return reverse[rows][:, : len(self.landmarks_)]",
+        "test_directed_embedding.py -k landmarks",
+    ),
+    Bug(
+        "papers-embedding-one-direction-twice",
+        "            if not self.symmetric_:\n                raise ValueError(",
+        "            if False:\n                raise ValueError(",
+        "test_directed_embedding.py -k sides",
+    ),
 ]
