@@ -545,29 +545,30 @@ def read(path):
 
 
 def append(row, path):
-    """Add a row with the columns that the file has."""
-    columns = list(row)
-    is_new = not path.exists()
-    if not is_new:
-        with path.open() as file:
-            columns = next(csv.reader(file))
+    """Add a row; columns that the file does not have yet are empty in its other rows."""
+    rows = read(path)
+    columns = list(rows[0]) if rows else []
+    new_columns = [column for column in row if column not in columns]
+    if new_columns:
+        write(path, [*columns, *new_columns], rows)
     with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        writer.writerow(row)
+        csv.DictWriter(file, [*columns, *new_columns], lineterminator="\n").writerow(row)
+
+
+def write(path, columns, rows):
+    """Put rows into a file."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def remove(values, key, path):
     """Drop the rows with these values of the key."""
     rows = read(path)
     kept = [row for row in rows if tuple(row[k] for k in key) != values]
-    if len(kept) == len(rows):
-        return
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(kept)
+    if len(kept) < len(rows):
+        write(path, list(rows[0]), kept)
 
 
 def commit():
@@ -604,6 +605,7 @@ def measure(make, k, data):
     """Scores and CPU seconds of one learner."""
     task, A, b, T, z = data
     loss = ""
+    auc = ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = make()
@@ -618,9 +620,9 @@ def measure(make, k, data):
         if task == "classes":
             P = np.full((len(T), max(b.max(), z.max()) + 1), 1e-6)
             P[:, np.unique(b)] = np.clip(model.predict_proba(T), 1e-6, 1)
-            loss = round(
-                float(-np.mean(np.log((P / P.sum(axis=1, keepdims=True))[range(len(z)), z]))), 5
-            )
+            P /= P.sum(axis=1, keepdims=True)
+            loss = round(float(-np.mean(np.log(P[range(len(z)), z]))), 5)
+            auc = area_under_curve(P, z)
     score = r2_score(z, predicted) if task == "regression" else accuracy_score(z, predicted)
     return {
         "task": task,
@@ -629,7 +631,18 @@ def measure(make, k, data):
         "log_loss": loss,
         "cpu_seconds": round(seconds, 2),
         "predict_seconds": round(spent, 4),
+        "auc": auc,
     }
+
+
+def area_under_curve(P, z):
+    """Of two classes, or the mean over the classes that test rows have, each against the others."""
+    seen = [k for k in np.unique(z) if 0 < np.sum(z == k) < len(z)]
+    if not seen:
+        return ""
+    if P.shape[1] == 2:
+        return round(float(roc_auc_score(z, P[:, 1])), 5)
+    return round(float(np.mean([roc_auc_score(z == k, P[:, k]) for k in seen])), 5)
 
 
 def bands(args):
