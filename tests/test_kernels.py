@@ -288,6 +288,15 @@ def test_large_symmetric_matrices_are_those_of_all_pairs(kernel, dtype, shape):
     assert_array_equal(np.diag(K), kernel.diag(X))
 
 
+@pytest.mark.parametrize("kernel", [Gaussian(10.0), Sigmoid(10.0)], ids=["Gaussian", "Sigmoid"])
+def test_wide_matrices_are_the_same_for_any_number_of_threads(kernel):
+    X = np.random.default_rng(0).normal(size=(600, 400))
+    with threadpool_limits(1):
+        K = kernel(X)
+    with threadpool_limits(4):
+        assert_array_equal(kernel(X), K)
+
+
 def test_of_large_symmetric_matrices_one_triangle_is_computed():
     n_computed = []
 

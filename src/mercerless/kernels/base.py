@@ -105,7 +105,8 @@ class Kernel(BaseEstimator):
         is_symmetric = same and self.symmetric
         is_dominated_by_products = X.shape[1] >= 128 and len(X) < 10 * X.shape[1]
         if is_symmetric and self._by_products and is_dominated_by_products:
-            self._fill_from_products(X, out)
+            with one_blas_thread():  # threads of BLAS would change the last bits
+                self._fill_from_products(X, out)
             np.fill_diagonal(out, self.diag(X))
             return out
         prepared = self._prepare(X, Y)
