@@ -89,7 +89,7 @@ def test_log_loss_is_minimal_and_certified():
 
     def value(v):
         right = log_softmax(np.tensordot(v, logs, 1), axis=1)[np.arange(80), labels]
-        return -weight @ right + 2.0 * np.sum((v - 1 / 3) ** 2)
+        return -weight @ right + rule.pull * np.sum((v - 1 / 3) ** 2)
 
     found = minimize(
         value,

@@ -61,8 +61,10 @@ STACKED_NUMBERS = AveragingRule(pull=0.1, unit="best", total="free")
 #: worth its size.
 TABLE_NUMBERS = AveragingRule(pull=10.0, unit="row", total="fixed", smallest=0.15, max_members=3)
 #: Classes of a table, whose members are scores: log-odds are averaged, so that their slopes matter and a sum does not.
+#: A pull of 8 instead of 2: log-loss of new rows -.0002 +- .0006 and accuracy +.0048 +- .0020 on 15 tables of at most
+#: 300 rows (three splits), -.0019 +- .0016 and -.0008 +- .0011 on eight of at most 550 (five splits); 16 is worse.
 TABLE_CLASSES = AveragingRule(
-    loss="log_loss", pull=2.0, unit="one", total="free", smallest=0.1, max_members=4
+    loss="log_loss", pull=8.0, unit="one", total="free", smallest=0.1, max_members=4
 )
 #: The two regressors of an asymmetric kernel: no pull but for a tie, which gives a half each.
 TWO_SIDES = AveragingRule(pull=1e-12, unit="best", total="fixed")
