@@ -141,13 +141,19 @@ MEASURES = {  # title, task, column, sign
     "r2": ("regression, R2", "regression", "score", 1),
     "accuracy": ("classification, accuracy", "classes", "score", 1),
     "log_loss": ("classification, log-loss", "classes", "log_loss", -1),
+    "auc": ("classification, AUC", "classes", "auc", 1),
 }
 
 
 def table_splits(name, measure, learners=tuple(BOOSTED)):
-    """Scores by number of rows, set and split that all these learners have; the largest is the best."""
+    """Scores by number of rows, set and split that all these learners have; the largest is the best.
+
+    Older files have no column for the area under the curve.
+    """
     _, task, values, sign = MEASURES[measure]
     rows = load(f"{name}_clean")
+    if values not in rows:
+        rows = rows.assign(**{values: np.nan})
     rows = rows[rows.task == task]
     scores = rows.pivot_table(index=["rows", "set", "split"], columns="learner", values=values)
     return sign * scores.reindex(columns=list(learners)).dropna()
@@ -164,6 +170,8 @@ def lab_ranks(name):
     parts = {}
     for measure, (title, *_) in MEASURES.items():
         scores = table_scores(name, measure)
+        if scores.empty:
+            continue
         if name == "lab_bands":
             for band, part in scores.groupby("rows"):
                 parts[f"{title}, at most {band:,} rows"] = part
