@@ -114,11 +114,16 @@ class Average(NamedTuple):
 
     def __call__(self, scores: NDArray, diagonal_known: bool) -> NDArray:
         """Probabilities or numbers from the members' scores (n_members, m, q)."""
-        weights = self.weights if diagonal_known else self.weights_without_diag
         if self.calibration is None:
+            weights = self.weights if diagonal_known else self.weights_without_diag
             return np.tensordot(weights, scores, 1)
-        proba = np.tensordot(weights, self.calibration(scores), 1)
-        return sharpen(proba, self.temperatures[0 if diagonal_known else 1])
+        return self.pooled(self.calibration(scores), diagonal_known)
+
+    def pooled(self, proba: NDArray, diagonal_known: bool) -> NDArray:
+        """Probabilities from the members' calibrated ones."""
+        weights = self.weights if diagonal_known else self.weights_without_diag
+        temperature = self.temperatures[0 if diagonal_known else 1]
+        return sharpen(np.tensordot(weights, proba, 1), temperature)
 
 
 class Stack(NamedTuple):
@@ -735,7 +740,9 @@ def _chosen_classes(
     kept = [settings.index(setting) for setting in average.settings]
     positions = list(best.values())
     of_families = calibration.take(positions)(scores[positions])
-    return average(scores[kept], True), average(scores[kept], False), of_families
+    assert average.calibration is not None
+    proba = average.calibration(scores[kept])
+    return average.pooled(proba, True), average.pooled(proba, False), of_families
 
 
 def _chosen_numbers(
