@@ -42,7 +42,7 @@ def comparisons(rows, columns):
 @pytest.fixture
 def early_race(monkeypatch):
     """Settings are raced from 100 items on."""
-    rules = replace(RULES, race_items=100, landmark_race_items=100)
+    rules = replace(RULES, race_items=100)
     monkeypatch.setattr(stacks_module, "RULES", rules)
     monkeypatch.setattr(landmarks_module, "RULES", rules)
 

@@ -197,7 +197,7 @@ class LearnedLandmarks:
         """The same without settings that are no good in the first fold."""
         fold_of = self.fold_of[self.judged]
         folds = np.unique(fold_of)
-        if len(self.judged) <= RULES.landmark_race_items or len(folds) < 2:
+        if len(self.judged) <= RULES.race_items or len(folds) < 2:
             return self
         (scores,) = run("fold", self.score_fold, folds[:1].tolist())
         rows = self.judged[fold_of == folds[0]]

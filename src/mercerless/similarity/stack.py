@@ -50,10 +50,9 @@ class StackRules:
     small_items: int = 100
     #: The same for comparisons with landmarks.
     landmark_pull: float = 0.02
-    #: Of more items, settings with a factorization each are judged in one fold first, and the worst are left out.
+    #: Of more items, settings with a factorization each (with landmarks, all settings) are judged in one fold first,
+    #: and the worst are left out.
     race_items: int = 500
-    #: The same for comparisons with landmarks, where every setting costs the calibration of many rows.
-    landmark_race_items: int = 2000
     #: How many interquartile ranges beyond the quartiles a target is extreme.
     fence: float = 3.0
     #: Standard errors by which extreme targets must be better than cut ones to be kept.
