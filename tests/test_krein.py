@@ -561,3 +561,16 @@ def test_one_class_machines_are_constant():
     ones = np.ones(5)
     for machine in (hinge_machine(K @ K, ones), squared_hinge_machine(K @ K, ones)):
         assert_allclose(K @ K @ machine.coef + machine.intercept, 1.0)
+
+
+def test_the_gradient_is_finite_in_the_hard_case():
+    """The target has no component at the smallest penalty, and the others cannot reach the radius."""
+    K = np.diag([4.0, 2.0, 1.0, -1.0])
+    Y = np.array([[0.0], [1.0], [0.5], [-1.0]])
+    K_val = np.array([[1.0, 2.0, 0.0, 1.0], [0.0, 1.0, 1.0, -1.0]])
+    Y_val = np.array([[1.0], [0.0]])
+    options = {"constraint": "sphere", "intercept": False}
+    assert minimize_on_sphere(0.4 / np.diag(np.abs(K)), Y[:, 0], 20.0).hard
+    result = validation_loss(K, Y, K_val, Y_val, 0.1, 0.1, 10.0, **options)
+    assert np.isfinite(result.loss)
+    assert np.all(np.isfinite(result.train)) and np.any(result.train != 0.0)

@@ -127,6 +127,12 @@ BUGS = [
         "return vectors / random.standard_normal(shape) / scale",
         f"{FEATURES} -k unbiased",
     ),
+    Bug(
+        "papers-gradient-of-the-hard-case",
+        "h[keep] = np.divide(1.0, product, out=np.zeros_like(product), where=product != 0.0)",
+        "h[keep] = 1.0 / product",
+        "test_krein.py -k hard_case",
+    ),
     # coordinates of directed similarities
     Bug(
         "papers-embedding-sources-as-targets",

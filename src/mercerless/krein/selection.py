@@ -577,6 +577,8 @@ class ValidationObjective:
         gradient = dict.fromkeys(("positive", "negative", "radius"), 0.0)
         for number in range(self.rows.n_folds):
             loss += self._add_fold(number, K, plus, minus, radius, gradient, G)
+        if G is not None and not np.all(np.isfinite(G)):
+            return 1e3, np.zeros_like(x)
         theta = np.zeros(0) if G is None else kernel.pullback(self.rows.items, None, G)
         full = np.r_[theta, [gradient[name] for name in self.free]]
         if not (np.isfinite(loss) and np.all(np.isfinite(full))):

@@ -562,7 +562,9 @@ def _eigen_cotangent(
     all_nu[keep] = nu
     inner = np.zeros((len(values), len(values)), dtype=values.dtype)
     for j in range(len(yh)):
-        h[keep] = 1.0 / (s * solution.slack[j])
+        product = s * solution.slack[j]
+        # 0 in the hard case, for the coordinates that `sphere_pullback` leaves out as well
+        h[keep] = np.divide(1.0, product, out=np.zeros_like(product), where=product != 0.0)
         inner += _spectral_cotangent(
             values, drop, h, solution.multiplier[j] - shift, all_nu, kappa[j], th[j], yh[j]
         )
