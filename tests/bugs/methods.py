@@ -254,8 +254,8 @@ BUGS = [
     # embedding, hyper, DANK
     Bug(
         "methods-embedding-first-rows",
-        "check_square(basis.kernel(basis.take(landmarks))",
-        "check_square(basis.kernel(basis.take(np.arange(len(landmarks))))",
+        "return check_square(basis.kernel(basis.take(landmarks))",
+        "return check_square(basis.kernel(basis.take(np.arange(len(landmarks))))",
         f"{METHODS} -k embedding",
     ),
     Bug(
