@@ -268,7 +268,13 @@ def main():
         metavar="LEARNER",
         help="one learner, without a name the automatic choice; other rows stay",
     )
+    parser.add_argument("--ideas", action="store_true", help="other averages of the members")
     arguments = parser.parse_args()
+    if arguments.ideas:
+        import similarity_ideas
+
+        similarity_ideas.run_bank(arguments.splits, arguments.only)
+        return
     kept = read() if arguments.renew else {}
     warnings.simplefilter("ignore")  # machines that do not converge, classes smaller than five
     start, table, luck = time.process_time(), {}, {}

@@ -62,6 +62,17 @@ def sets():
     yield "peptides, edit", "similarity", amp.K, amp.target
 
 
+def comparable_sets():
+    """The sets, as distances if own similarities differ, since those of new items are not told."""
+    for name, kind, matrix, y in sets():
+        if kind == "similarity" and np.ptp(np.diagonal(matrix)) > 1e-8:
+            own = np.diagonal(matrix)
+            distances = np.sqrt(np.maximum(own[:, None] + own - 2.0 * matrix, 0.0))
+            yield name, "distance", distances, y
+        else:
+            yield name, kind, matrix, y
+
+
 def _table(bunch, random):
     keep = random.permutation(len(bunch.target))[:N]
     return StandardScaler().fit_transform(np.asarray(bunch.data, dtype=float)[keep]), np.asarray(
@@ -125,18 +136,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--only", nargs="*", help="how names of sets begin")
+    parser.add_argument("--ideas", action="store_true", help="other ways to use 400 comparisons")
     arguments = parser.parse_args()
+    if arguments.ideas:
+        import similarity_ideas
+
+        similarity_ideas.run_landmarks(arguments.splits, arguments.only)
+        return
     table, names = {}, list(candidates(900))
     print(
         f"{'accuracy; log-loss last':32s}" + "".join(f"{name:>12s}" for name in names), flush=True
     )
-    for name, kind, matrix, y in sets():
+    for name, kind, matrix, y in comparable_sets():
         if arguments.only and not name.startswith(tuple(arguments.only)):
             continue
-        # own similarities that differ are not told
-        if kind == "similarity" and np.ptp(np.diagonal(matrix)) > 1e-8:
-            own = np.diagonal(matrix)
-            matrix, kind = np.sqrt(np.maximum(own[:, None] + own - 2.0 * matrix, 0.0)), "distance"
         splits = StratifiedShuffleSplit(arguments.splits, test_size=1 / 3, random_state=0).split(
             matrix, y
         )

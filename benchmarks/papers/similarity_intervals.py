@@ -77,13 +77,19 @@ def deviation_by_chance(n, n_splits, n_simulations=400):
     return float(np.mean(deviations))
 
 
-def run(name, seed):
-    """Figures of both kinds of intervals on one split."""
+def prepared(name, seed):
+    """Standardized rows and targets, and which rows are for training and for tests."""
     data = np.load(Path(os.environ["MERCERLESS_DATA"]) / f"{name}.npz")
     train, test = split(len(data["y"]), np.random.RandomState(seed))
     scaler = StandardScaler().fit(data["X"][train])
     X = scaler.transform(data["X"]) / data["X"].shape[1]
     y = (data["y"] - data["y"][train].mean()) / data["y"][train].std()
+    return X, y, train, test
+
+
+def run(name, seed):
+    """Figures of both kinds of intervals on one split."""
+    X, y, train, test = prepared(name, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = SimilarityRegressor("laplacian", random_state=0).fit(X[train], y[train])
@@ -98,7 +104,13 @@ def main():
     """Run all sets and write the means over splits."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--ideas", action="store_true", help="other widths of intervals")
     options = parser.parse_args()
+    if options.ideas:
+        import similarity_ideas
+
+        similarity_ideas.run_intervals(options.splits)
+        return
     rows = []
     for name in SETS:
         results = {}
