@@ -145,40 +145,31 @@ MEASURES = {  # title, task, column, sign
 }
 
 
-def table_splits(name, measure, learners=tuple(BOOSTED)):
-    """Scores by number of rows, set and split that all these learners have; the largest is the best.
-
-    Older files have no column for the area under the curve.
-    """
+def table_splits(measure, learners=tuple(BOOSTED)):
+    """Scores by number of rows, set and split that all these learners have; the largest is the best."""
     _, task, values, sign = MEASURES[measure]
-    rows = load(f"{name}_clean")
-    if values not in rows:
-        rows = rows.assign(**{values: np.nan})
+    rows = load("lab_bands_clean")
     rows = rows[rows.task == task]
     scores = rows.pivot_table(index=["rows", "set", "split"], columns="learner", values=values)
     return sign * scores.reindex(columns=list(learners)).dropna()
 
 
-def table_scores(name, measure, learners=tuple(BOOSTED)):
+def table_scores(measure, learners=tuple(BOOSTED)):
     """The same, averaged over splits."""
-    return table_splits(name, measure, learners).groupby(["rows", "set"]).mean().round(4)
+    return table_splits(measure, learners).groupby(["rows", "set"]).mean().round(4)
 
 
-def lab_ranks(name):
-    """Average ranks by measure: of each band if there are several, of all sets, and of the confirmation half."""
+def lab_ranks():
+    """Average ranks by measure: of each band, of all sets, and of the confirmation half."""
     confirmation = script("lab_tables").CONFIRMATION
     parts = {}
     for measure, (title, *_) in MEASURES.items():
-        scores = table_scores(name, measure)
-        if scores.empty:
-            continue
-        if name == "lab_bands":
-            for band, part in scores.groupby("rows"):
-                parts[f"{title}, at most {band:,} rows"] = part
-            title = f"{title}, all bands"
+        scores = table_scores(measure)
+        for band, part in scores.groupby("rows"):
+            parts[f"{title}, at most {band:,} rows"] = part
         is_confirmed = scores.index.get_level_values("set").isin(confirmation)
-        parts[title] = scores
-        parts[f"{title}, the confirmation half"] = scores[is_confirmed]
+        parts[f"{title}, all bands"] = scores
+        parts[f"{title}, all bands, the confirmation half"] = scores[is_confirmed]
     return average_ranks(parts)
 
 
@@ -191,7 +182,7 @@ def lab_readme():
     for measure, (title, *_) in MEASURES.items():
         if measure == "auc":
             continue
-        for band, scores in table_scores("lab_bands", measure).groupby("rows"):
+        for band, scores in table_scores(measure).groupby("rows"):
             ranks = average_ranks({title: scores})["rank"]
             shown = [f"**{r:.2f}**" if r == ranks.min() else f"{r:.2f}" for r in ranks]
             row = {"measure": title, "band": band, "ranks": ", ".join(shown), "sets": len(scores)}
@@ -208,7 +199,7 @@ def lab_pairs():
         gains = {}
         tests = {}
         for peer in (peer for peer in titles if peer in measured):
-            scores = table_scores("lab_bands", measure, ("table", peer))
+            scores = table_scores(measure, ("table", peer))
             gain = (scores.table - scores[peer]).groupby("set").mean().round(5)
             if len(gain):
                 gains[peer] = gain
@@ -222,11 +213,11 @@ def lab_pairs():
     return pd.DataFrame(rows)
 
 
-def lab_behind(name, *measures):
+def lab_behind(*measures):
     """Sets on which the table learner does not have the best score, with the best."""
     parts = []
     for measure in measures:
-        scores = table_scores(name, measure)
+        scores = table_scores(measure)
         best = scores.idxmax(axis=1).map(BOOSTED)
         scores = scores.assign(peer=best, best=scores.max(axis=1))
         behind = scores[scores.table < scores.best].reset_index()
@@ -235,14 +226,14 @@ def lab_behind(name, *measures):
     return pd.concat(parts, ignore_index=True)
 
 
-def lab_scored(name):
+def lab_scored():
     """The splits of sets that all three learners have."""
-    parts = [table_splits(name, measure) for measure in MEASURES]
+    parts = [table_splits(measure) for measure in MEASURES]
     return pd.concat(parts).index.to_frame(index=False).drop_duplicates()
 
 
 def lab_bands_splits():
-    counts = lab_scored("lab_bands").groupby(["rows", "set"]).split.nunique().groupby("rows")
+    counts = lab_scored().groupby(["rows", "set"]).split.nunique().groupby("rows")
     spans = [Span(count.min(), count.max()) for _, count in counts]
     return pd.DataFrame({"rows": list(counts.groups), "splits": pd.Series(spans, dtype=object)})
 

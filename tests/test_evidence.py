@@ -170,8 +170,9 @@ def test_a_figure_is_a_cell_an_aggregate_or_a_list(scores, declaration, text):
 
 def measured(learner, name, score, split=0, rows=1000, task="regression"):
     keys = {"set": name, "split": split, "rows": rows, "learner": learner, "task": task}
-    values = {"score": score, "log_loss": 1 - score, "cpu_seconds": 2.0, "predict_seconds": 0.5}
-    return keys | values | {"variant": "clean"}
+    scores = {"score": score, "log_loss": 1 - score, "auc": score}
+    seconds = {"cpu_seconds": 2.0, "predict_seconds": 0.5}
+    return keys | scores | seconds | {"variant": "clean"}
 
 
 def test_tables_of_learners_take_rows_as_they_come(fresh, monkeypatch):
@@ -190,7 +191,7 @@ def test_tables_of_learners_take_rows_as_they_come(fresh, monkeypatch):
     rows += [measured("svm", "set0", 0.95), measured("svm", "set2", 0.6)]
     rows += [measured(learner, "classes", 0.5, task="classes") for learner in boosted]
     monkeypatch.setattr(tables, "results", lambda name: pd.DataFrame(rows))
-    scores = frames.table_scores("lab_bands", "r2")
+    scores = frames.table_scores("r2")
     assert scores.loc[(1000, "set0")].tolist() == [0.5, 0.5, 0.8]
     assert scores.loc[(1000, "set1"), "table"] == 0.8
     assert len(scores) == 3, "ranks are of sets that all have"

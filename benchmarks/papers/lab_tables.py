@@ -1,24 +1,23 @@
 """The table learner with its defaults against tuned peers on tables of all sizes, numbers and words, both tasks.
 
     export MERCERLESS_DATA=...            # the folder of data sets
-    python benchmarks/papers/lab_tables.py run [--rows 3000] [--splits 2] [--sets mg] [--learners table] [--variant ...]
-    python benchmarks/papers/lab_tables.py bands [--splits 5]      # run with at most 1000, 5000, 20,000, 50,000 rows
+    python benchmarks/papers/lab_tables.py bands [--splits 5] [--sets mg] [--learners table]  # by the number of rows
     python benchmarks/papers/lab_tables.py large [--most 100000]   # 10^4 to 10^6 rows beside LightGBM's defaults
     python benchmarks/papers/lab_tables.py variants [--rows 500]   # it and LightGBM on all variants of ten sets
     python benchmarks/papers/lab_tables.py labels [--splits 2]     # AUC, also with a tenth of the labels flipped
     python benchmarks/papers/lab_tables.py distill [--rows 1000]   # one small machine in place of the average
-    python benchmarks/papers/lab_tables.py report [--bands] [--half development | confirmation] [--learners table svm]
+    python benchmarks/papers/lab_tables.py report [--half development | confirmation] [--learners table svm]
     python benchmarks/papers/lab_tables.py report_variants
 
-``run`` works round by round, one split of every set at a time, writes a line to results/lab_tables.csv (the others to
-lab_bands.csv, lab_large.csv, lab_variants.csv, lab_labels.csv and lab_distill.csv) after every fit and skips what is
-there, with --again only what is there of this commit. Every learner sees the same training rows, at most --rows, and at
-most 4000 test rows. ``bands`` takes for every band the sets that have more rows than the band before, and above 3000
-rows at most three splits. ``large`` has one split and at most 20,000 test rows. ``labels`` takes the sets of two
-classes, with at most 1000 rows, and measures the area under the curve on test rows whose labels are never flipped.
-``distill`` fits the table learner, distills it, and measures both on the test rows. ``report`` also gives average ranks
-by band, and paired tests of it against every peer over all sets of all bands, with Holm's correction. Peers that are
-not installed are left out.
+Every command works round by round, one split of every set at a time, writes a line to its file in results
+(lab_bands.csv, lab_large.csv, lab_variants.csv, lab_labels.csv and lab_distill.csv) after every fit and skips what is
+there; ``bands`` and ``variants`` with --again only what is there of this commit. Every learner sees the same training
+rows and at most 4000 test rows. ``bands`` has bands of at most 1000, 5000, 20,000 and 50,000 training rows; each
+takes the sets that have more rows than the band before, and above 3000 rows at most three splits. ``large`` has one
+split and at most 20,000 test rows. ``labels`` takes the sets of two classes, with at most 1000 rows, and measures the
+area under the curve on test rows whose labels are never flipped. ``distill`` fits the table learner, distills it, and
+measures both on the test rows. ``report`` also gives average ranks by band, and paired tests of it against every peer
+over all sets of all bands, with Holm's correction. Peers that are not installed are left out.
 
 Boosting stops early on a fifth of the training rows; LightGBM and XGBoost try --candidates random settings there, the
 first their defaults, and keep the best; CatBoost has its defaults ("catboost"), or ten such settings
@@ -79,15 +78,13 @@ OPTIONAL = {
     "realmlp": "pytabkit",
     "tabm": "pytabkit",
 }
-RESULTS = Path(__file__).parent / "results" / "lab_tables.csv"
-BANDS_RESULTS, VARIANTS_RESULTS = (
-    RESULTS.with_name("lab_bands.csv"),
-    RESULTS.with_name("lab_variants.csv"),
-)
+RESULTS = Path(__file__).parent / "results"
+BANDS_RESULTS = RESULTS / "lab_bands.csv"
+VARIANTS_RESULTS = RESULTS / "lab_variants.csv"
 LARGE = (10_000, 100_000, 1_000_000)
-LARGE_RESULTS = RESULTS.with_name("lab_large.csv")
-LABELS_RESULTS = RESULTS.with_name("lab_labels.csv")
-DISTILL_RESULTS = RESULTS.with_name("lab_distill.csv")
+LARGE_RESULTS = RESULTS / "lab_large.csv"
+LABELS_RESULTS = RESULTS / "lab_labels.csv"
+DISTILL_RESULTS = RESULTS / "lab_distill.csv"
 TWO_CLASSES = (
     "heart sonar pima monks2 ionosphere eeg ijcnn1 australian breastcancer diabetic guide1 monks1 monks3 fertility"
 ).split()
@@ -578,17 +575,14 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
-def run(args, path=RESULTS):
+def run(args, path):
     key = ("set", "split", "rows", "variant", "learner")
     now = commit()
     done = {
         tuple(r[k] for k in key) for r in read(path) if not args.again or r.get("commit") == now
     }
     for number in range(args.splits):
-        for name in (
-            args.sets
-            or [s for pair in zip(DEVELOPMENT, CONFIRMATION) for s in pair] + CONFIRMATION[17:]
-        ):
+        for name in args.sets:
             task = "regression" if name in REGRESSION else "classes"
             for k, make in learners(task, args.candidates).items():
                 values = (name, str(number), str(args.rows), args.variant, k)
@@ -698,6 +692,7 @@ def large_split(name, rows):
 
 def large(args):
     """The table learner and one setting of LightGBM that stops early, on many rows; one split."""
+    now = commit()
     done = {(r["set"], r["rows"], r["learner"]) for r in read(LARGE_RESULTS)}
     for rows in LARGE:
         for name in args.sets or [*SYNTHETIC, "fried", "house8l", "covtype"]:
@@ -710,7 +705,7 @@ def large(args):
                 if (name, str(rows), k) in done:
                     continue
                 row = {"set": name, "rows": rows, "learner": k} | measure(every[k], k, data)
-                append(row, LARGE_RESULTS)
+                append(row | {"commit": now}, LARGE_RESULTS)
                 print(*row.values(), flush=True)
 
 
@@ -816,9 +811,7 @@ def band_of(n):
 
 def report(args):
     """Scores, and average ranks by task and size, of the splits that all named learners have."""
-    rows = [
-        r for r in read(BANDS_RESULTS if args.bands else RESULTS) if r["variant"] == args.variant
-    ]
+    rows = [r for r in read(BANDS_RESULTS) if r["variant"] == args.variant]
     rows = [
         r
         for r in rows
@@ -903,18 +896,9 @@ def main():
     )
     parser.add_argument(
         "command",
-        choices=(
-            "run",
-            "bands",
-            "large",
-            "variants",
-            "labels",
-            "distill",
-            "report",
-            "report_variants",
-        ),
+        choices=("bands", "large", "variants", "labels", "distill", "report", "report_variants"),
     )
-    parser.add_argument("--rows", type=int, default=3000)
+    parser.add_argument("--rows", type=int, default=1000, help="of `variants` and `distill`")
     parser.add_argument("--most", type=int, default=BANDS[-1], help="the last of the `bands`")
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--candidates", type=int, default=30)
@@ -922,11 +906,9 @@ def main():
     parser.add_argument("--learners", nargs="+")
     parser.add_argument("--variant", choices=VARIANTS, default="clean")
     parser.add_argument("--again", action="store_true", help="replace rows of other commits")
-    parser.add_argument("--bands", action="store_true", help="report what `bands` measured")
     parser.add_argument("--half", choices=("development", "confirmation"))
     args = parser.parse_args()
     commands = {
-        "run": run,
         "bands": bands,
         "large": large,
         "variants": variants,
