@@ -110,6 +110,14 @@ def lab_compare():
     )
 
 
+def lab_compare_behind():
+    """Sets on which the table learner is not the best, with the best."""
+    means = lab_means().set_index("set").round(4)
+    best = means.max(axis=1)
+    behind = means.assign(peer=means.idxmax(axis=1).map(COMPARED), best=best)
+    return behind[means.table < best].reset_index()
+
+
 def lab_tests():
     """P-values of ranks against every peer after Holm's correction, and the largest but that of Laplace ridge."""
     means = lab_means().set_index("set").round(4)
@@ -122,6 +130,14 @@ def lab_tests():
     return pd.DataFrame([p_values | {"others": others}])
 
 
+COMPARED = {
+    "ridge_laplace": "Laplace ridge",
+    "ridge_gaussian": "Gaussian ridge",
+    "lightgbm": "LightGBM",
+    "xrfm": "xRFM",
+    "hist_boosting": "HistGradientBoosting",
+    "svr": "SVR",
+}
 BOOSTED = {"table": "table learner", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 FURTHER = {
     "catboost_search": "CatBoost, ten settings",
@@ -145,18 +161,18 @@ MEASURES = {  # title, task, column, sign
 }
 
 
-def table_splits(measure, learners=tuple(BOOSTED)):
+def table_splits(measure, learners=tuple(BOOSTED), bank="lab_bands"):
     """Scores by number of rows, set and split that all these learners have; the largest is the best."""
     _, task, values, sign = MEASURES[measure]
-    rows = load("lab_bands_clean")
+    rows = load(f"{bank}_clean")
     rows = rows[rows.task == task]
     scores = rows.pivot_table(index=["rows", "set", "split"], columns="learner", values=values)
     return sign * scores.reindex(columns=list(learners)).dropna()
 
 
-def table_scores(measure, learners=tuple(BOOSTED)):
+def table_scores(measure, learners=tuple(BOOSTED), bank="lab_bands"):
     """The same, averaged over splits."""
-    return table_splits(measure, learners).groupby(["rows", "set"]).mean().round(4)
+    return table_splits(measure, learners, bank).groupby(["rows", "set"]).mean().round(4)
 
 
 def lab_ranks():
@@ -171,6 +187,16 @@ def lab_ranks():
         parts[f"{title}, all bands"] = scores
         parts[f"{title}, all bands, the confirmation half"] = scores[is_confirmed]
     return average_ranks(parts)
+
+
+def lab_fresh():
+    """Average ranks by measure on the tables that no choice was made on."""
+    return average_ranks(
+        {
+            title: table_scores(measure, bank="lab_fresh")
+            for measure, (title, *_) in MEASURES.items()
+        }
+    )
 
 
 def lab_readme():
@@ -190,16 +216,16 @@ def lab_readme():
     return pd.DataFrame(rows).sort_values("band", kind="stable", ignore_index=True)
 
 
-def lab_pairs():
-    """The table learner beside every learner of the bands: a set counts once, by the mean difference over its bands."""
+def lab_pairs(bank):
+    """The table learner beside every other one: a set counts once, by the mean difference over its bands."""
     titles = BOOSTED | FURTHER
-    measured = set(load("lab_bands_clean").learner) - {"table"}
+    measured = set(load(f"{bank}_clean").learner) - {"table"}
     rows = []
     for measure, (title, *_) in MEASURES.items():
         gains = {}
         tests = {}
         for peer in (peer for peer in titles if peer in measured):
-            scores = table_scores(measure, ("table", peer))
+            scores = table_scores(measure, ("table", peer), bank)
             gain = (scores.table - scores[peer]).groupby("set").mean().round(5)
             if len(gain):
                 gains[peer] = gain
@@ -213,11 +239,11 @@ def lab_pairs():
     return pd.DataFrame(rows)
 
 
-def lab_behind(*measures):
+def lab_behind(bank, *measures):
     """Sets on which the table learner does not have the best score, with the best."""
     parts = []
     for measure in measures:
-        scores = table_scores(measure)
+        scores = table_scores(measure, bank=bank)
         best = scores.idxmax(axis=1).map(BOOSTED)
         scores = scores.assign(peer=best, best=scores.max(axis=1))
         behind = scores[scores.table < scores.best].reset_index()

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import runpy
 import sys
 
@@ -303,6 +304,24 @@ def test_every_script_and_every_file_of_rows_belongs_to_a_claim():
             f"no claim writes {path.name}"
         )
     assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
+
+
+def test_every_command_on_a_page_names_a_claim():
+    """A part that no claim has would be answered with the known ones, and not be run."""
+    root = HERE.parent
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *root.glob("docs/**/*.md")]
+    commands = {}
+    for page in pages:
+        if "_build" not in page.parts:
+            text = page.read_text(encoding="utf-8")
+            for words in re.findall(r"python -m benchmarks ((?:papers|speed) [^`\n.]+)", text):
+                commands.setdefault(words, page.name)
+    assert len(commands) > 40
+    for words, page in commands.items():
+        claims, options = chosen(words.split())
+        is_option = not options or options[0].startswith("-")
+        has_positional = len(claims) == 1 and claims[0].part == ""
+        assert claims and (is_option or has_positional), f"{page}: {words}"
 
 
 class Parsed(Exception):
