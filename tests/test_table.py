@@ -17,7 +17,6 @@ from mercerless.datasets import make_lab_function
 from mercerless.lab.model import Expansion, Rows, with_coefficients
 from mercerless.table import plan
 from mercerless.table.encoding import (
-    Category,
     encode_table,
     fit_encoding,
     read_columns,
@@ -233,20 +232,44 @@ def test_a_number_of_the_row_is_not_learned_from_noise():
     assert model.score(X[200:], y[200:]) > plain.score(X[200:, :1], y[200:]) - 0.1
 
 
-def test_target_statistics_win_where_categories_are_many_and_ordered_by_the_target():
+def test_target_statistics_win_if_many_categories_interact_with_a_number():
+    """Five rows of each category: too few to learn 28 slopes."""
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.integers(0, 25, size=500).astype(float) for _ in range(2)])
-    effect = rng.normal(size=25)
-    Y = np.sin(3 * (effect[X[:, 0].astype(int)] + effect[X[:, 1].astype(int)]))[:, None]
-    Y = (Y + 0.3 * rng.normal(size=Y.shape)) / Y.std()
-    encoding, Z = encode_table(
-        X, read_columns(X, [0, 1]), Y, np.ones(500), None, ["a", "b"], np.random.RandomState(0)
-    )
-    assert len(encoding.names) == Z.shape[1]
-    assert {type(category) for category in encoding.categories} == {Category}
+    categories = rng.integers(0, 28, size=150)
+    effect = rng.normal(size=28)
+    numbers = rng.normal(size=(150, 2))
+    y = np.sin(2 * effect[categories]) * np.abs(numbers[:, 0])
+    X = np.column_stack([numbers, categories])
+    Y = ((y - y.mean()) / y.std())[:, None]
+    for seed in range(3):
+        encoding, Z = encode_table(
+            X, read_columns(X, [2]), Y, np.ones(150), None, list("abc"), np.random.RandomState(seed)
+        )
+        assert encoding.names == ["a", "b", "c, mean target"]
+        assert Z.shape == (150, 3)
 
 
-@pytest.mark.slow
+def flawed_stones(n, seed):
+    """Size, two irrelevant numbers and one of six qualities; the rare worst one is cheap, but found in large stones."""
+    random = np.random.RandomState(seed)
+    quality = random.choice(6, n, p=[0.02, 0.08, 0.2, 0.3, 0.25, 0.15])
+    size = np.exp(0.5 * random.normal(size=n) + 0.5 - quality / 12)
+    factor = np.exp([-1.2, -0.3, 0.0, 0.1, 0.2, 0.3])[quality]
+    price = size**3 * factor * np.exp(0.1 * random.normal(size=n))
+    return np.column_stack([size, random.normal(size=(n, 2)), quality]), price
+
+
+def test_a_rare_category_is_not_lost_to_its_mean_target():
+    """Its mean price says nothing of it, and on a single third of the rows that can look like a gain."""
+    for seed in (0, 9, 18, 23):
+        X, price = flawed_stones(300, seed)
+        columns = read_columns(X, [3])
+        Y = ((price - price.mean()) / price.std())[:, None]
+        random = np.random.RandomState(seed)
+        encoding, _ = encode_table(X, columns, Y, np.ones(300), None, list("abcd"), random)
+        assert "d is 0.0" in encoding.names, seed
+
+
 def test_categories_of_an_array_are_those_of_a_frame():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 4, size=120)

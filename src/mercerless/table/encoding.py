@@ -16,7 +16,7 @@ from mercerless.core.optional import import_optional
 from mercerless.core.scaling import standard_scaling
 from mercerless.core.validation import check_real, holds_words, is_number_type
 from mercerless.lab.model import Rows, Settings
-from mercerless.lab.selection import held_out_error
+from mercerless.lab.selection import held_out_losses
 from mercerless.table.small import mean_one
 
 
@@ -36,8 +36,10 @@ class EncodingLimits:
     median_rows: int = 20_000
     #: Rows on which an encoding is chosen.
     choice_rows: int = 3000
-    #: Share to which target statistics must lower the error.
-    gain: float = 0.97
+    #: Target statistics must lower the error by this share of it ...
+    gain: float = 0.03
+    #: ... and by so many standard errors: rare categories with few held-out rows mislead otherwise.
+    standard_errors: float = 2.0
     #: The code of a missing category ...
     missing: int = -2
     #: ... and of one that was not seen.
@@ -455,8 +457,8 @@ def encode_table(
 ) -> tuple[Encoding, NDArray]:
     """The encoding with the smaller held-out error, and the training rows by it.
 
-    Target statistics replace indicators if a small model gains more than three percent by them. Equal rows with equal
-    targets are one row with the sum of their weights.
+    Target statistics replace indicators if a small model clearly gains by them. Equal rows with equal targets are one
+    row with the sum of their weights.
     """
     has_gaps = bool(np.isnan(table.sum()))
     if columns.encoder is None and not has_gaps:
@@ -495,17 +497,42 @@ def _choose_encoding(
 
     Rows with the same number in `copies` are equal, and those with the same number in `together` stay in one fold.
     """
+
+    def encoded(choice: str) -> tuple[Encoding, NDArray]:
+        encoding = fit_encoding(table, columns, Y, weight, choice, names)
+        statistics = training_statistics(encoding, table, Y, weight, together, seed)
+        return encoding, encoding.encode(table, statistics)
+
+    by_indicators = encoded("indicators")
+    by_targets = encoded("targets")
+    if by_indicators[0].names == by_targets[0].names:
+        return by_indicators
     distinct = np.unique(copies, return_index=True)[1]
     order = np.random.RandomState(seed).permutation(distinct)
     sample = np.sort(order[: LIMITS.choice_rows])
-    best: tuple[float, Any, Any] = (np.inf, None, None)
-    for choice in ("indicators", "targets"):
-        encoding = fit_encoding(table, columns, Y, weight, choice, names)
-        Z = encoding.encode(table, training_statistics(encoding, table, Y, weight, together, seed))
-        if best[1] is not None and encoding.names == best[1].names:
-            break
-        rows = Rows(standard_scaling(Z)(Z[sample]), Y[sample], mean_one(weight[sample]))
-        error = held_out_error("gaussian", rows, Settings(seed=seed))
-        if error < LIMITS.gain * best[0] or best[1] is None:
-            best = (error, encoding, Z)
-    return best[1], best[2]
+    samples = []
+    for _, Z in (by_indicators, by_targets):
+        scaled = standard_scaling(Z)(Z[sample])
+        samples.append(Rows(scaled, Y[sample], mean_one(weight[sample])))
+    if _has_smaller_losses(samples[1], samples[0], seed):
+        return by_targets
+    return by_indicators
+
+
+def _has_smaller_losses(new: Rows, usual: Rows, seed: int) -> bool:
+    """Whether a small model of the new rows clearly has the smaller losses, each third held out.
+
+    Further thirds are looked at only while the new rows are ahead.
+    """
+    settings = Settings(seed=seed)
+    usual_losses = np.zeros(0)
+    gains = np.zeros(0)
+    for third in range(3):
+        losses = held_out_losses("gaussian", usual, settings, third)
+        gain = losses - held_out_losses("gaussian", new, settings, third)
+        usual_losses = np.append(usual_losses, losses)
+        gains = np.append(gains, gain)
+        if gains.mean() <= LIMITS.gain * usual_losses.mean():
+            return False
+    standard_error = gains.std() / np.sqrt(len(gains))
+    return bool(gains.mean() > LIMITS.standard_errors * standard_error)
