@@ -483,8 +483,8 @@ BUGS = [
     ),
     Bug(
         "stack-spectrum-reflections",
-        'self._reflect(columns, "T")',
-        'self._reflect(columns, "N")',
+        'self.tridiagonal.reflect(columns, "T")',
+        'self.tridiagonal.reflect(columns, "N")',
         f"{SIM} -k spectral",
     ),
     Bug(

@@ -1,8 +1,10 @@
-"""Factorizations that raise if a matrix is singular, and one that serves many shifts of a matrix."""
+"""Factorizations that raise if a matrix is singular, and some that serve many problems with one matrix."""
+
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_lapack_funcs
+from scipy.linalg import LinAlgError, get_lapack_funcs
 from scipy.linalg.lapack import dgetrf
 
 
@@ -31,10 +33,12 @@ def shifted_systems(A: NDArray, B: NDArray, shifts: NDArray) -> tuple[NDArray, N
         B = np.vstack([B, np.zeros_like(B)])
         quadratic, logdet = shifted_systems(A, B, shifts)
         return quadratic, logdet - np.log1p(shifts)
-    diagonal, below, R = _tridiagonal(A, B)
+    tridiagonal = Tridiagonal.of(A)
+    R = tridiagonal.reflect(np.asarray(B, dtype=np.float64), "T")
+    diagonal = tridiagonal.diagonal
     factorize_definite, solve = get_lapack_funcs(("pttrf", "pttrs"), (diagonal,))
     for i, shift in enumerate(shifts):
-        pivots, factors, info = factorize_definite(diagonal + shift, below)
+        pivots, factors, info = factorize_definite(diagonal + shift, tridiagonal.below)
         if info != 0:
             continue
         solution, _ = solve(pivots, factors, R)
@@ -43,14 +47,77 @@ def shifted_systems(A: NDArray, B: NDArray, shifts: NDArray) -> tuple[NDArray, N
     return quadratic, logdet
 
 
-def _tridiagonal(A: NDArray, B: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """Diagonal and subdiagonal of ``T = Q^T A Q``, and ``Q^T B``."""
-    R = np.array(B, dtype=np.float64, order="F")
-    reduce, size_of_work, multiply = get_lapack_funcs(("sytrd", "sytrd_lwork", "ormqr"), (A,))
-    work, _ = size_of_work(len(A), lower=1)
-    # of a symmetric matrix the transpose in Fortran's order is the matrix in C's
-    reflectors, diagonal, below, factors, _ = reduce(A.T, lower=1, lwork=int(work), overwrite_a=1)
-    rest = np.asfortranarray(R[1:])  # the reflections leave the first row alone
-    space = max(64, 64 * R.shape[1])
-    R[1:], _, _ = multiply("L", "T", reflectors[1:, :-1], factors, rest, space, overwrite_c=1)
-    return diagonal, below, R
+class Tridiagonal(NamedTuple):
+    """``A = Q T Q^T`` of a symmetric matrix, T tridiagonal and Q a product of reflections, which is never formed."""
+
+    diagonal: NDArray  # (n,)
+    below: NDArray  # (n - 1,)
+    reflectors: NDArray  # (n - 1, n - 1), below the diagonal
+    factors: NDArray  # (n - 1,), of the reflections
+
+    @classmethod
+    def of(cls, A: NDArray) -> Self:
+        """Reduce A, which is overwritten; one triangle is read, so the last bits of asymmetry do not matter."""
+        n = len(A)
+        if n == 1:  # which LAPACK does not take
+            return cls(A[0], A[0, 1:], A[1:, 1:], A[0, 1:])
+        reduce, size_of_work = get_lapack_funcs(("sytrd", "sytrd_lwork"), (A,))
+        work, _ = size_of_work(n, lower=1)
+        # of a symmetric matrix the transpose in Fortran's order is the matrix in C's
+        reduced, diagonal, below, factors, _ = reduce(A.T, lower=1, lwork=int(work), overwrite_a=1)
+        return cls(diagonal, below, np.asfortranarray(reduced[1:, :-1]), factors)
+
+    def reflect(self, columns: NDArray, transpose: str) -> NDArray:
+        """Q ("N") or its transpose ("T") times columns (n, q): it leaves the first row alone."""
+        reflected = np.array(columns, order="F")
+        if len(reflected) > 1 and reflected.shape[1] > 0:
+            (multiply,) = get_lapack_funcs(("ormqr",), (self.reflectors,))
+            rest = np.asfortranarray(reflected[1:])
+            # with less LAPACK applies one reflection after the other, which takes up to 40 times as long
+            space = 64 * (rest.shape[1] + 65)
+            reflected[1:], _, _ = multiply(
+                "L", transpose, self.reflectors, self.factors, rest, space, overwrite_c=1
+            )
+        return reflected
+
+
+class EigenFactors(NamedTuple):
+    """Eigenvalues of a symmetric matrix, and its eigenvectors as two factors that are never multiplied.
+
+    ``A = Q T Q^T`` with T tridiagonal, ``T = Z diag(values) Z^T``. For a few vectors the factors cost less than the
+    eigenvectors ``Q Z``: about two thirds of ``eigh`` for 500 items, half for 2000.
+    """
+
+    values: NDArray  # (rank,), ascending
+    vectors: NDArray  # Z (n, rank)
+    tridiagonal: Tridiagonal
+
+    @classmethod
+    def of(cls, A: NDArray) -> Self:
+        """Decompose A, which is overwritten; one triangle is read."""
+        tridiagonal = Tridiagonal.of(A)
+        if len(A) == 1:
+            return cls(tridiagonal.diagonal, np.ones_like(A), tridiagonal)
+        (decompose,) = get_lapack_funcs(("stevd",), (tridiagonal.diagonal,))
+        values, vectors, info = decompose(tridiagonal.diagonal, tridiagonal.below)
+        if info != 0:
+            raise LinAlgError("The eigenvalues of the matrix did not converge.")
+        return cls(values, vectors, tridiagonal)
+
+    def above(self, share: float) -> Self:
+        """Only the eigenvalues above this share of the largest, by their sizes."""
+        sizes = np.abs(self.values)
+        kept = sizes > share * sizes.max()
+        if kept.all():
+            return self
+        return self._replace(values=self.values[kept], vectors=self.vectors[:, kept])
+
+    def enter(self, columns: NDArray) -> NDArray:
+        """Coordinates (rank, q) of columns (n, q) in the eigenvectors."""
+        return self.vectors.T @ self.tridiagonal.reflect(columns, "T")
+
+    def leave(self, coordinates: NDArray) -> NDArray:
+        """Vectors (n, ...) of coordinates (rank, ...) in the eigenvectors."""
+        columns = np.tensordot(self.vectors, coordinates, 1)
+        flat = self.tridiagonal.reflect(columns.reshape(len(columns), -1), "N")
+        return np.ascontiguousarray(flat).reshape(columns.shape)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, eigh, get_lapack_funcs
 from scipy.optimize import linprog
 
+from mercerless.core.linalg import EigenFactors
 from mercerless.spectra import repaired_values
 
 
@@ -84,73 +85,13 @@ def spectral_path(
     eigenvalue that t keeps, gives the weighted mean of ``Y``.
     """
     root, column_mean, centered = _center(K, weight)
-    spectrum = EigenFactors.of(centered)
+    spectrum = EigenFactors.of(centered).above(1e-8)
     mean = (root**2 * Y).mean(axis=0)
     target = spectrum.enter(root * (Y - mean))
     coefficients = _filtered(spectrum.values, target, settings)
     coef = root[:, :, None] * spectrum.leave(coefficients)
     intercept = mean - np.tensordot(column_mean, coef, 1)
     return coef, intercept
-
-
-class EigenFactors(NamedTuple):
-    """Eigenvalues of a symmetric matrix, and its eigenvectors as two factors that are never multiplied.
-
-    ``A = Q T Q^T`` with T tridiagonal and Q a product of reflections, ``T = Z diag(values) Z^T``. For a few vectors the
-    factors cost less than the eigenvectors ``Q Z``: about two thirds of ``eigh`` for 500 items, half for 2000. Only
-    eigenvalues above 1e-8 of the largest are kept.
-    """
-
-    values: NDArray  # (rank,)
-    vectors: NDArray  # Z (n, rank)
-    reflectors: NDArray  # (n - 1, n - 1), below the diagonal
-    factors: NDArray  # (n - 1,), of the reflections
-
-    @classmethod
-    def of(cls, A: NDArray) -> Self:
-        """Decompose A, which is overwritten; one triangle is read, so the last bits of asymmetry do not matter."""
-        n = len(A)
-        if n == 1:  # which LAPACK does not take
-            return cls(A[0, A[0] != 0.0], np.ones((1, int(A[0, 0] != 0.0))), A[1:, 1:], A[1:, 0])
-        tridiagonalize, size_of_work, decompose = get_lapack_funcs(
-            ("sytrd", "sytrd_lwork", "stevd"), (A,)
-        )
-        work, _ = size_of_work(n, lower=1)
-        # of a symmetric matrix the transpose in Fortran's order is the matrix in C's
-        reflectors, diagonal, below, factors, _ = tridiagonalize(
-            A.T, lower=1, lwork=int(work), overwrite_a=1
-        )
-        values, vectors, info = decompose(diagonal, below)
-        if info != 0:
-            raise LinAlgError("The eigenvalues of the centered similarities did not converge.")
-        sizes = np.abs(values)
-        kept = sizes > 1e-8 * sizes.max()
-        if not kept.all():
-            values = values[kept]
-            vectors = vectors[:, kept]
-        return cls(values, vectors, reflectors[1:, :-1], factors)
-
-    def enter(self, columns: NDArray) -> NDArray:
-        """Coordinates (rank, q) of columns (n, q) in the eigenvectors."""
-        return self.vectors.T @ self._reflect(columns, "T")
-
-    def leave(self, coordinates: NDArray) -> NDArray:
-        """Vectors (n, ...) of coordinates (rank, ...) in the eigenvectors."""
-        columns = np.tensordot(self.vectors, coordinates, 1)
-        flat = self._reflect(columns.reshape(len(columns), -1), "N")
-        return np.ascontiguousarray(flat).reshape(columns.shape)
-
-    def _reflect(self, columns: NDArray, transpose: str) -> NDArray:
-        """Q or its transpose times columns: it leaves the first row alone."""
-        reflected = np.array(columns, order="F")
-        if len(reflected) > 1:
-            (multiply,) = get_lapack_funcs(("ormqr",), (self.reflectors,))
-            rest = np.asfortranarray(reflected[1:])
-            space = max(64, 64 * rest.shape[1])
-            reflected[1:], _, _ = multiply(
-                "L", transpose, self.reflectors, self.factors, rest, space, overwrite_c=1
-            )
-        return reflected
 
 
 def _filtered(values: NDArray, target: NDArray, settings: Sequence[tuple]) -> NDArray:
