@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from oracles.krein import (
@@ -20,6 +20,7 @@ from sklearn.svm import SVC, SVR
 
 from mercerless.core.calibration import calibrate_scores
 from mercerless.core.descent import minimize_with_restarts
+from mercerless.core.linalg import cauchy_factors
 from mercerless.core.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
 from mercerless.kernels import TL1, DeltaGauss, Gaussian
 from mercerless.krein.solver import (
@@ -281,6 +282,55 @@ def test_gradient_with_dropped_eigenvalues_against_central_differences(constrain
         up, down = (loss(K + t * change, K_val + t * change_val).loss for t in (h, -h))
         ours = np.sum(found.train * change) + np.sum(found.validation * change_val)
         assert_allclose(ours, (up - down) / (2 * h), rtol=1e-5, atol=1e-7 * found.loss)
+
+
+@pytest.mark.parametrize("constraint", [None, "sphere"])
+def test_gradient_of_low_rank_against_central_differences(constraint):
+    """Blocks between many negative, dropped and positive eigenvalues are products of few columns."""
+    rng = np.random.default_rng(4)
+    V = np.linalg.qr(rng.normal(size=(120, 120)))[0]
+    dropped = 1e-4 * rng.normal(size=40)
+    s = np.concatenate([-rng.uniform(0.5, 4.0, 40), dropped, rng.uniform(0.3, 6.0, 40)])
+    K, K_val = (V * s) @ V.T, rng.normal(size=(30, 120))
+    K = (K + K.T) / 2
+    Y, Y_val = rng.normal(size=(120, 1)), rng.normal(size=(30, 1))
+
+    def loss(K, K_val):
+        radius = 0.5 if constraint else None
+        options = {"constraint": constraint, "rtol": 1e-2}
+        return validation_loss(K, Y, K_val, Y_val, 0.02, 0.05, radius, **options)
+
+    found = loss(K, K_val)
+    assert found.left.shape[1] < 60  # of 120
+    for _ in range(3):
+        change, change_val = rng.normal(size=(120, 120)), rng.normal(size=(30, 120))
+        change = change + change.T
+        h = 1e-7
+        up, down = (loss(K + t * change, K_val + t * change_val).loss for t in (h, -h))
+        ours = np.sum(found.train * change) + np.sum(found.validation * change_val)
+        assert_allclose(ours, (up - down) / (2 * h), rtol=1e-5, atol=1e-7 * found.loss)
+
+
+@given(
+    sizes=st.tuples(st.integers(1, 80), st.integers(1, 80)),
+    digits=st.tuples(st.floats(0.0, 13.0), st.floats(0.0, 13.0)),
+    seed=st.integers(0, 2**16),
+)
+@settings(max_examples=50, deadline=None)
+def test_factors_of_a_cauchy_matrix(sizes, digits, seed):
+    """Every entry is exact, however small, on either side and for any ranges; a smaller rank would not do."""
+    rng = np.random.default_rng(seed)
+    x, y = (np.sort(10 ** rng.uniform(-d, 0.0, size)) for size, d in zip(sizes, digits))
+    y = -y[::-1] * 10 ** rng.uniform(-6.0, 6.0)
+    if seed % 3 == 0:  # around zero, below x
+        y = 0.99 * x[0] * np.sort(rng.uniform(-1.0, 1.0, len(y)))
+    if seed % 2:
+        x, y = -x[::-1], -y[::-1]
+    factors = cauchy_factors(x, y, min(sizes))
+    assume(factors is not None)  # few values may have no good pivots
+    left, right = factors
+    assert_allclose((left @ right.T) * (x[:, None] - y), 1.0, rtol=1e-12)
+    assert cauchy_factors(x, y, left.shape[1] - 1) is None
 
 
 def test_gradient_without_the_cross_terms_would_be_wrong():

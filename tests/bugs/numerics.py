@@ -27,8 +27,8 @@ BUGS = [
     ),
     Bug(
         "krein-gradient-dropped",
-        "Lh[side, drop] = h[side, None] / (s[side, None] - s[None, drop])",
-        "Lh[side, drop] = 0.0",
+        "(positive, dropped, 1.0)]",
+        "(positive, dropped, 0.0)]",
         f"{KREIN} -k gradient",
     ),
     Bug(
@@ -125,9 +125,21 @@ BUGS = [
     ),
     Bug(
         "krein-gradient-cross",
-        "Lh[left, right] -= np.outer(h[left], h[right]) * cross",
-        "Lh[left, right] += np.outer(h[left], h[right]) * cross",
+        "jump = nu[-1] - nu[0] if",
+        "jump = nu[0] - nu[-1] if",
         f"{KREIN} -k gradient",
+    ),
+    Bug(
+        "krein-gradient-low-rank",
+        "for each in (*second, *first)",
+        "for each in (*first, *second)",
+        f"{KREIN} -k gradient",
+    ),
+    Bug(
+        "krein-gradient-cauchy-matrix",
+        "columns * (to_row[j] / to_row)",
+        "columns / to_row",
+        f"{KREIN} -k cauchy",
     ),
     Bug(
         "krein-gradient-mean",

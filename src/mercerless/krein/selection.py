@@ -22,14 +22,15 @@ from mercerless.core.validation import check_symmetric
 from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Sigmoid
 from mercerless.krein.solver import (
     KreinSystem,
+    LossPullback,
     TrainingSpectrum,
     augmented_rows,
     build_low_rank_system,
     build_system,
     row_factor,
+    spectral_loss,
     spectral_solution,
     training_spectrum,
-    validation_loss,
 )
 from mercerless.krein.thresholds import LIMITS
 from mercerless.lowrank import LandmarkMap, nystroem
@@ -571,63 +572,83 @@ class ValidationObjective:
     def __call__(self, x: NDArray) -> tuple[float, NDArray]:
         kernel, plus, minus, radius = self.unpack(x)
         tunes_kernel = self.K is None
-        K = self._matrix(kernel) if tunes_kernel else self.K
-        G = np.zeros_like(K) if tunes_kernel else None
+        K = self._matrix(kernel) if self.K is None else self.K
+        n_folds = self.rows.n_folds
         loss = 0.0
         gradient = dict.fromkeys(("positive", "negative", "radius"), 0.0)
-        for number in range(self.rows.n_folds):
-            loss += self._add_fold(number, K, plus, minus, radius, gradient, G)
-        if G is not None and not np.all(np.isfinite(G)):
-            return 1e3, np.zeros_like(x)
-        theta = np.zeros(0) if G is None else kernel.pullback(self.rows.items, None, G)
+        cotangents = []
+        for number in range(n_folds):
+            of_fold = self._fold(number, K, plus, minus, radius)
+            loss += of_fold.loss / n_folds
+            gradient["positive"] += of_fold.alpha_positive * plus / n_folds
+            gradient["negative"] += of_fold.alpha_negative * minus / n_folds
+            if self.family.constraint is not None:
+                gradient["radius"] += float(np.sum(of_fold.radius * radius)) / n_folds
+            if tunes_kernel:
+                cotangents.append(self._cotangent(number, of_fold))
+        theta = np.zeros(0)
+        if tunes_kernel:
+            left, right = (np.hstack(sides) for sides in zip(*cotangents))
+            G = left @ (right.T / n_folds)
+            if not np.all(np.isfinite(G)):
+                return 1e3, np.zeros_like(x)
+            theta = kernel.pullback(self.rows.items, None, G)
         full = np.r_[theta, [gradient[name] for name in self.free]]
         if not (np.isfinite(loss) and np.all(np.isfinite(full))):
             return 1e3, np.zeros_like(x)
         loss = max(loss, np.finfo(float).tiny)
         return float(np.log(loss)), full / loss
 
-    def _add_fold(
-        self, number, K, plus, minus, radius, gradient: dict[str, float], G: NDArray | None
-    ) -> float:
-        """One fold's share of the error; adds to the gradient in the logarithms, and to the cotangent G of K."""
+    def _split(self, number: int) -> tuple[NDArray, NDArray]:
+        """Training and held-out rows of a fold."""
+        train = np.flatnonzero(self.rows.folds != number)
+        test = np.flatnonzero(self.rows.folds == number)
+        return (train if len(train) else test), test
+
+    def _fold(
+        self, number: int, K: NDArray, plus: float, minus: float, radius: NDArray
+    ) -> LossPullback:
+        """One fold's error and its gradient; its decomposition is kept if the kernel has nothing to tune."""
         rows = self.rows
         family = self.family
-        n_folds = self.rows.n_folds
-        train = np.flatnonzero(rows.folds != number)
-        test = np.flatnonzero(rows.folds == number)
-        train = train if len(train) else test
-        K_train = K[np.ix_(train, train)]
-        spectrum = None
-        if self.K is not None:
-            if number not in self.spectra:
-                self.spectra[number] = training_spectrum(
-                    K_train, rows.Y[train], rows.weight[train], intercept=family.intercept
-                )
-            spectrum = self.spectra[number]
-        of_fold = validation_loss(
-            K_train,
-            rows.Y[train],
+        train, test = self._split(number)
+        spectrum = self.spectra.get(number)
+        if spectrum is None:
+            spectrum = training_spectrum(
+                K.take(train, axis=0).take(train, axis=1),
+                rows.Y[train],
+                rows.weight[train],
+                intercept=family.intercept,
+                overwrite=True,
+            )
+            if self.K is not None:
+                self.spectra[number] = spectrum
+        return spectral_loss(
+            spectrum,
             K[np.ix_(test, train)],
             rows.Y[test],
             plus,
             minus,
             radius,
-            sample_weight=rows.weight[train],
             weight_val=rows.weight[test],
             regularizer=family.regularizer,
             constraint=family.constraint,
             intercept=family.intercept,
-            kernel_gradient=G is not None,
-            spectrum=spectrum,
+            kernel_gradient=self.K is None,
         )
-        gradient["positive"] += of_fold.alpha_positive * plus / n_folds
-        gradient["negative"] += of_fold.alpha_negative * minus / n_folds
-        if family.constraint is not None:
-            gradient["radius"] += float(np.sum(of_fold.radius * radius)) / n_folds
-        if G is not None and of_fold.train is not None and of_fold.validation is not None:
-            G[np.ix_(train, train)] += of_fold.train / n_folds
-            G[np.ix_(test, train)] += of_fold.validation / n_folds
-        return of_fold.loss / n_folds
+
+    def _cotangent(self, number: int, of_fold: LossPullback) -> tuple[NDArray, NDArray]:
+        """Factors of one fold's cotangent of the matrix of all rows."""
+        train, test = self._split(number)
+        n_outputs = of_fold.coef.shape[1]
+        rank = of_fold.left.shape[1]
+        left = np.zeros((len(self.rows.Y), rank + n_outputs))
+        right = np.zeros_like(left)
+        left[train, :rank] = of_fold.left
+        right[train, :rank] = of_fold.right
+        left[test, rank:] = of_fold.residual
+        right[train, rank:] = of_fold.coef
+        return left, right
 
 
 def tune_by_gradient(

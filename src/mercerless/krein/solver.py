@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh, qr
 
+from mercerless.core.linalg import EigenFactors, cauchy_factors
 from mercerless.core.svm import center_kernel, kept
 from mercerless.core.validation import check_option, weights_or_ones
 
@@ -432,22 +433,42 @@ def build_low_rank_system(
     return KreinSystem(values[keep], Z[:, keep].T @ projected, lift, center, offset, spread, n)
 
 
+EMPTY = np.zeros((0, 0))
+
+
 class LossPullback(NamedTuple):
-    """A validation loss and its gradients; the matrices are cotangents of the raw (uncentered) kernel blocks."""
+    """A validation loss and its gradients; cotangents of the raw (uncentered) kernel blocks are kept as factors.
+
+    The cotangent of the training block is ``left @ right.T`` up to its antisymmetric part, which has no effect, because
+    that block is symmetric; the one of the validation block is ``residual @ coef.T``. The factors are empty without the
+    gradient in the kernel.
+    """
 
     loss: float
     alpha_positive: float
     alpha_negative: float
     radius: NDArray  # (n_outputs,)
-    train: NDArray | None  # (n, n) cotangent of K_train
-    validation: NDArray | None  # (n_val, n) cotangent of K_validation
+    left: NDArray = EMPTY  # (n, rank)
+    right: NDArray = EMPTY  # (n, rank)
+    residual: NDArray = EMPTY  # (n_val, n_outputs) cotangent of the predictions
+    coef: NDArray = EMPTY  # (n, n_outputs)
+
+    @property
+    def train(self) -> NDArray:
+        """The cotangent of the training block, (n, n)."""
+        product = self.left @ self.right.T
+        return (product + product.T) / 2.0
+
+    @property
+    def validation(self) -> NDArray:
+        """The cotangent of the validation block, (n_val, n)."""
+        return self.residual @ self.coef.T
 
 
 class TrainingSpectrum(NamedTuple):
     """The centered and weighted kernel matrix of training rows, decomposed, and their targets in its eigenbasis."""
 
-    values: NDArray  # (n,) all eigenvalues, ascending
-    vectors: NDArray  # (n, n)
+    factors: EigenFactors  # all eigenvalues, ascending
     keep: NDArray  # (n,) those inside the hypothesis space
     target: NDArray  # (n_outputs, n)
     mean: NDArray  # (n,) column means of K; 0 without intercept
@@ -463,15 +484,17 @@ def training_spectrum(
     *,
     intercept: bool = True,
     rtol: float = 1e-12,
+    overwrite: bool = False,
 ) -> TrainingSpectrum:
     """The decomposed training rows for `validation_loss`, which depend on neither penalties nor radius."""
+    size = np.abs(K).max()
     weight = weights_or_ones(weight, len(K))
-    Kt, mean, root, n = center_kernel(K, weight, intercept)
-    values, vectors = eigh(Kt, driver="evd", overwrite_a=True, check_finite=False)
-    keep = kept(values, rtol, np.abs(K).max() * n)
+    Kt, mean, root, n = center_kernel(K, weight, intercept, overwrite)
+    factors = EigenFactors.of(Kt)
+    keep = kept(factors.values, rtol, size * n)
     offset, Yt = center_target(Y, root, intercept)
-    target = (vectors.T @ Yt).T.astype(float)
-    return TrainingSpectrum(values, vectors, keep, target, mean, offset, root, n)
+    target = factors.enter(Yt).T.astype(float)
+    return TrainingSpectrum(factors, keep, target, mean, offset, root, n)
 
 
 def validation_loss(
@@ -489,8 +512,6 @@ def validation_loss(
     constraint: str | None = None,
     intercept: bool = True,
     rtol: float = 1e-12,
-    kernel_gradient: bool = True,
-    spectrum: TrainingSpectrum | None = None,
 ) -> LossPullback:
     """Mean squared validation error and its gradient in alphas, radius and every entry of both kernel blocks.
 
@@ -501,14 +522,42 @@ def validation_loss(
     ``h = 0`` for the dropped one; dropped pairs contribute nothing. If an eigenvalue crosses zero the loss jumps, and
     the gradient is that of the smooth pieces.
 
-    Cost: one eigendecomposition, unless `spectrum` has that of K already, and four products of n x n matrices. Checked
-    against central differences.
+    Cost: one eigendecomposition without its vectors (`EigenFactors`); the cotangent of Kt has low rank
+    (`_eigen_cotangent`). Checked against central differences.
     """
+    spectrum = training_spectrum(K, Y, sample_weight, intercept=intercept, rtol=rtol)
+    return spectral_loss(
+        spectrum,
+        K_val,
+        Y_val,
+        alpha_positive,
+        alpha_negative,
+        radius,
+        weight_val=weight_val,
+        regularizer=regularizer,
+        constraint=constraint,
+        intercept=intercept,
+    )
+
+
+def spectral_loss(
+    spectrum: TrainingSpectrum,
+    K_val: NDArray,
+    Y_val: NDArray,
+    alpha_positive: float,
+    alpha_negative: float,
+    radius: ArrayLike | None = None,
+    *,
+    weight_val: NDArray | None = None,
+    regularizer: str = "components",
+    constraint: str | None = None,
+    intercept: bool = True,
+    kernel_gradient: bool = True,
+) -> LossPullback:
+    """`validation_loss` of training rows that are decomposed already."""
     weight_val = weights_or_ones(weight_val, len(Y_val))
-    if spectrum is None:
-        spectrum = training_spectrum(K, Y, sample_weight, intercept=intercept, rtol=rtol)
-    s_all, V, keep, yh, mean, offset, root, n = spectrum
-    s = s_all[keep].astype(float)
+    factors, keep, yh, mean, offset, root, n = spectrum
+    s = factors.values[keep].astype(float)
     p = penalty_of(s, alpha_positive, alpha_negative, n, regularizer)
     R = np.ones(len(yh))
     if radius is None:
@@ -517,8 +566,9 @@ def validation_loss(
         R = np.sqrt(n) * np.broadcast_to(np.asarray(radius, dtype=float), len(yh))
     solution = minimize_on_sphere(p, yh[:, keep], R, constraint)
 
-    at = V[:, keep] @ (solution.coef / s).T
-    coef = _uncenter(at, root, n, intercept)
+    ratio = np.zeros((len(keep), len(yh)))
+    ratio[keep] = (solution.coef / s).T
+    coef = _uncenter(factors.leave(ratio), root, n, intercept)
     residual = K_val @ coef + (offset - mean @ coef) - Y_val
     share = weight_val / weight_val.sum()
     loss = float(np.sum(share[:, None] * residual**2))
@@ -526,57 +576,113 @@ def validation_loss(
 
     coef_bar = K_val.T @ g - np.outer(mean, g.sum(axis=0))
     at_bar = _center_cotangent(coef_bar, root, n, intercept)
-    th = (V.T @ at_bar).T  # (T, n)
+    th = factors.enter(at_bar).T  # (T, n)
     back = sphere_pullback(solution, R, th[:, keep] / s)
     d_plus, d_minus = _alpha_gradient(back.penalty, s, n, regularizer)
     radius_bar = back.radius * np.sqrt(n)
     if not kernel_gradient:
-        return LossPullback(loss, d_plus, d_minus, radius_bar, None, None)
+        return LossPullback(loss, d_plus, d_minus, radius_bar)
 
     kappa = np.where(solution.active, back.radius / R, 0.0)
     nu, shift = (np.zeros_like(s), alpha_positive) if regularizer == "covariance" else (s * p, 0.0)
-    G = (V @ _eigen_cotangent(s_all, keep, solution, nu, shift, kappa, th, yh)) @ V.T
-    train = _center_matrix_cotangent(G, root, n, intercept)
-    if intercept:
-        train -= np.outer(root**2 / n, coef @ g.sum(axis=0))
-    return LossPullback(loss, d_plus, d_minus, radius_bar, train, g @ coef.T)
+    left, right = _eigen_cotangent(factors, keep, solution, nu, shift, kappa, th, yh)
+    left = _uncenter(left, root, n, intercept)
+    right = _uncenter(right, root, n, intercept)
+    if intercept:  # the mean of the rows of K
+        left = np.hstack([left, np.outer(root**2 / n, -g.sum(axis=0))])
+        right = np.hstack([right, coef])
+    return LossPullback(loss, d_plus, d_minus, radius_bar, left, right, g, coef)
 
 
 def _eigen_cotangent(
-    values: NDArray,
+    factors: EigenFactors,
     keep: NDArray,
     solution: SphereSolution,
     nu: NDArray,
     shift: float,
     kappa: NDArray,
     th: NDArray,
-    yh,
-) -> NDArray:
-    """The cotangent of Kt in its eigenbasis; the multiplier differs between outputs, so do the divided differences."""
-    s = values[keep].astype(float)
-    outside = np.flatnonzero(~keep)
-    drop = (
-        slice(outside[0], outside[-1] + 1) if len(outside) else slice(np.sum(s < 0), np.sum(s < 0))
-    )
-    all_nu, h = np.zeros((2, len(values)))
-    all_nu[keep] = nu
-    inner = np.zeros((len(values), len(values)), dtype=values.dtype)
-    for j in range(len(yh)):
-        product = s * solution.slack[j]
-        # 0 in the hard case, for the coordinates that `sphere_pullback` leaves out as well
-        h[keep] = np.divide(1.0, product, out=np.zeros_like(product), where=product != 0.0)
-        inner += _spectral_cotangent(
-            values, drop, h, solution.multiplier[j] - shift, all_nu, kappa[j], th[j], yh[j]
-        )
-    return inner
+    yh: NDArray,
+) -> tuple[NDArray, NDArray]:
+    """Left and right factor of the cotangent of Kt, up to its antisymmetric part.
+
+    In the eigenbasis it is ``Lh o sym(th yh') - kappa/2 Lw o yh yh'`` for each output, with divided differences of h
+    and of ``w = v^2``, ``v = s h``. From ``1/h = nu - mu s`` follow, with nu constant for each sign::
+
+        (h_i - h_j) / (s_i - s_j) = h_i h_j (mu - d_ij)
+        (w_i - w_j) / (s_i - s_j) = h_i h_j (nu_i v_i + nu_j v_j - (s_i v_i + s_j v_j) d_ij)
+        d_ij = (nu_i - nu_j) / (s_i - s_j)
+
+    so that ``yp = h yh``, ``e = mu h th - kappa nu v yp`` and ``z = h th - kappa s v yp`` give
+    ``sym(e yp') - d o sym(z yp')``: rank one, and a part between the two signs. Between a kept and a dropped
+    eigenvalue, for which h = 0, it is ``sym(z_i yh_j, yp_i th_j) / (s_i - s_j)``.
+    """
+    values = factors.values.astype(float)
+    s = values[keep]
+    # 0 in the hard case, for the coordinates that `sphere_pullback` leaves out as well
+    product = s * solution.slack
+    h = np.divide(1.0, product, out=np.zeros_like(product), where=product != 0.0)
+    v = s * h
+    multiplier = (solution.multiplier - shift)[:, None]
+    first = th.astype(float)  # z on the kept eigenvalues, th on the others
+    second = yh.copy()  # yp and yh
+    rank_one = np.zeros_like(yh)
+    second[:, keep] *= h
+    weighted = kappa[:, None] * v * second[:, keep]
+    rank_one[:, keep] = multiplier * h * th[:, keep] - nu * weighted
+    first[:, keep] = h * th[:, keep] - s * weighted
+
+    # negative, dropped and positive eigenvalues are contiguous
+    n_negative = int(np.sum(s < 0))
+    n_positive = len(s) - n_negative
+    negative = slice(0, n_negative)
+    dropped = slice(n_negative, len(values) - n_positive)
+    positive = slice(len(values) - n_positive, len(values))
+    within = np.where(keep, second, 0.0)
+    Z = factors.vectors
+    lefts = [Z @ rank_one.T]
+    rights = [Z @ within.T]
+    jump = nu[-1] - nu[0] if n_negative and n_positive else 0.0
+    blocks = [(negative, positive, jump), (negative, dropped, 1.0), (positive, dropped, 1.0)]
+    for rows, columns, factor in blocks:
+        if factor != 0.0 and rows.stop > rows.start and columns.stop > columns.start:
+            left, right = _cauchy_product(Z, values, rows, columns, first, second)
+            lefts.append(factor * left)
+            rights.append(right)
+    sides = np.hstack(lefts + rights)
+    left, right = np.hsplit(factors.tridiagonal.reflect(sides, "N"), 2)
+    return left, right
+
+
+def _cauchy_product(
+    Z: NDArray, s: NDArray, rows: slice, columns: slice, first: NDArray, second: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Factors of ``Z_rows M Z_columns'``, ``M_ij = sum(first_i second_j + second_i first_j) / (s_i - s_j)``.
+
+    The sum is over the leading axis of `first` and `second`. Of rank at most the smaller side of M.
+    """
+    smaller = min(rows.stop - rows.start, columns.stop - columns.start)
+    max_rank = (smaller - 1) // (2 * len(first))
+    low_rank = cauchy_factors(s[rows], s[columns], max_rank)
+    if low_rank is not None:
+        left, right = low_rank
+        lefts = [left * each[rows, None] for each in (*first, *second)]
+        rights = [right * each[columns, None] for each in (*second, *first)]
+        return Z[:, rows] @ np.hstack(lefts), Z[:, columns] @ np.hstack(rights)
+    M = first[:, rows].T @ second[:, columns] + second[:, rows].T @ first[:, columns]
+    M /= s[rows, None] - s[columns]
+    if smaller == M.shape[0]:
+        return Z[:, rows], Z[:, columns] @ M.T
+    return Z[:, rows] @ M, Z[:, columns]
 
 
 def _uncenter(at, root, n, intercept):
     """Coefficients on the raw kernel: ``H' W^1/2 at``."""
-    coef = at * root[:, None]
+    has_weights = np.any(root != 1.0)
+    coef = at * root[:, None] if has_weights else at
     if intercept:
-        share = root**2 / n
-        coef -= share[:, None] * coef.sum(axis=0)
+        share = root[:, None] ** 2 / n if has_weights else 1.0 / n
+        coef = coef - share * coef.sum(axis=0)
     return coef
 
 
@@ -588,17 +694,6 @@ def _center_cotangent(bar, root, n, intercept):
     return bar * root[:, None]
 
 
-def _center_matrix_cotangent(G, root, n, intercept):
-    """Transpose of K -> W^1/2 H K H' W^1/2; overwrites G."""
-    G *= root[:, None]
-    G *= root
-    if intercept:
-        share = root**2 / n
-        G = G - np.outer(share, G.sum(axis=0))
-        G = G - np.outer(G.sum(axis=1), share)
-    return G
-
-
 def _alpha_gradient(penalty_bar, s, n, regularizer):
     """Chain rule through `penalty_of`, summed over outputs."""
     total = penalty_bar.sum(axis=0)
@@ -608,34 +703,3 @@ def _alpha_gradient(penalty_bar, s, n, regularizer):
     if regularizer in ("strong", "indefinite"):
         return float(np.sum(n * total / (np.abs(s) if regularizer == "strong" else s))), 0.0
     return float(total.sum()), 0.0
-
-
-def _spectral_cotangent(s, drop, h, mu, nu, kappa, th, yh):
-    """Cotangent of Kt in the eigenbasis for one output: ``Lh o sym(th yh') - kappa/2 Lw o yh yh'``.
-
-    `s` ascends, so negative, dropped (`drop`) and positive eigenvalues are contiguous; `h` is 0 on `drop`.
-    From 1/h = nu - mu s: (h_i - h_j)/(s_i - s_j) = h_i h_j (mu - (nu_i - nu_j)/(s_i - s_j)), nu constant per sign.
-    """
-    Lh = mu * np.outer(h, h)
-    left = slice(0, drop.start)
-    right = slice(drop.stop, len(s))
-    if left.stop > 0 and right.start < len(s):
-        cross = (nu[left, None] - nu[None, right]) / (s[left, None] - s[None, right])
-        Lh[left, right] -= np.outer(h[left], h[right]) * cross
-        Lh[right, left] = Lh[left, right].T
-    for side in (left, right):
-        Lh[side, drop] = h[side, None] / (s[side, None] - s[None, drop])
-        Lh[drop, side] = Lh[side, drop].T
-    inner = np.outer(th, 0.5 * yh)
-    inner += inner.T
-    inner *= Lh
-    # divided differences of w = (s h)^2: (v_i + v_j) (h_i + h_j + (s_i + s_j) Lh) / 2
-    if kappa != 0.0:
-        v = s * h
-        Lh *= s[:, None] + s
-        Lh += h[:, None] + h
-        Lh *= v[:, None] + v
-        Lh *= (0.25 * kappa) * yh
-        Lh *= yh[:, None]
-        inner -= Lh
-    return inner
