@@ -512,7 +512,10 @@ def square_similarities(matrix: NDArray, kind: str) -> NDArray:
 def implied_distances(K: NDArray) -> NDArray:
     """The distances that similarities imply: roots of ``k(x, x) + k(z, z) - 2 k(x, z)``, cut at 0."""
     diagonal = np.diagonal(K)
-    return np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2.0 * K, 0.0))
+    squares = diagonal[:, None] + diagonal
+    squares -= 2.0 * K
+    np.maximum(squares, 0.0, out=squares)
+    return np.sqrt(squares, out=squares)
 
 
 def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean") -> NDArray:

@@ -72,8 +72,12 @@ def _equal_matrix_rows(K: NDArray) -> NDArray:
     order = np.argsort(values, kind="stable")
     close = np.diff(values[order]) <= 1.5 * tolerance * K.shape[1]
     first = np.arange(len(K))
-    for block in np.split(order, np.flatnonzero(~close) + 1):
-        left = np.sort(block)
+    edges = np.flatnonzero(~close) + 1
+    starts = np.concatenate([[0], edges])
+    stops = np.concatenate([edges, [len(K)]])
+    has_several = stops - starts > 1
+    for start, stop in zip(starts[has_several], stops[has_several]):
+        left = np.sort(order[start:stop])
         while len(left) > 1:
             difference = np.abs(K[left] - K[left[0]])
             same = np.all(

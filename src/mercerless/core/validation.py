@@ -400,7 +400,8 @@ def relative_asymmetry(K: NDArray) -> float:
     if largest == 0.0:
         return 0.0
     worst = 0.0
-    for rows in row_blocks(len(K), 2 * K.itemsize * len(K)):
+    # blocks small enough for the processor's cache
+    for rows in row_blocks(len(K), 2 * K.itemsize * len(K), 2**19):
         # only the part on and above the diagonal: the rest is its mirror image
         worst = max(worst, float(np.abs(K[rows, rows.start :] - K[rows.start :, rows].T).max()))
     return worst / largest
