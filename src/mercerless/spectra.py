@@ -15,7 +15,7 @@ from scipy.linalg import eigh, eigvalsh
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.core.memory import check_memory
+from mercerless.core.memory import check_memory, row_blocks
 from mercerless.core.validation import (
     check_number,
     check_option,
@@ -512,10 +512,12 @@ def square_similarities(matrix: NDArray, kind: str) -> NDArray:
 def implied_distances(K: NDArray) -> NDArray:
     """The distances that similarities imply: roots of ``k(x, x) + k(z, z) - 2 k(x, z)``, cut at 0."""
     diagonal = np.diagonal(K)
-    squares = diagonal[:, None] + diagonal
-    squares -= 2.0 * K
-    np.maximum(squares, 0.0, out=squares)
-    return np.sqrt(squares, out=squares)
+    distances = np.empty(K.shape, dtype=np.result_type(K, np.float32))
+    # blocks small enough for the processor's cache
+    for rows in row_blocks(len(K), 2 * K.itemsize * len(K), 2**19):
+        squares = diagonal[rows, None] + diagonal - 2.0 * K[rows]
+        np.sqrt(np.maximum(squares, 0.0), out=distances[rows])
+    return distances
 
 
 def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean") -> NDArray:

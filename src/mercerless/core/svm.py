@@ -16,7 +16,7 @@ from scipy.linalg import eigh, lu_factor, lu_solve
 from scipy.optimize import brentq
 from sklearn.svm import SVC, SVR
 
-from mercerless.core.validation import weights_or_ones
+from mercerless.core.validation import largest_entry, weights_or_ones
 
 
 class Stabilized(NamedTuple):
@@ -50,19 +50,21 @@ def stabilize(
     weight = weights_or_ones(weight, len(K))
     Kt, mean, root, total = center_kernel(K, weight, center)
     s, V = eigh(Kt, driver="evd", check_finite=False, overwrite_a=True)
-    keep = kept(s, 1e-12, np.abs(K).max() * total)
+    keep = kept(s, 1e-12, largest_entry(K) * total)
     s = s[keep]
     V = V[:, keep]
     factor = np.where(s > 0, 1.0, -1.0 / negative_penalty).astype(s.dtype)
-    V /= root[:, None]
+    left = V
+    if np.any(weight != 1.0):
+        V /= root[:, None]
+        left = V * root[:, None] ** 2
     matrix = (V * (factor * s)) @ V.T
-    scaled = V * factor
-    scaled *= root[:, None] ** 2
-    projector = scaled @ V.T
+    kernel = (matrix + matrix.T) / 2
+    projector = (left * factor) @ V.T
     share = None
     if center:
         share = root**2 / total
-    return Stabilized((matrix + matrix.T) / 2, projector, mean, share, int(np.sum(s < 0)))
+    return Stabilized(kernel, projector, mean, share, int(np.sum(s < 0)))
 
 
 class Machine(NamedTuple):
@@ -148,7 +150,8 @@ def hinge_machines(
 
 def _unit(K: NDArray) -> float:
     """A power of two near the largest entry: libsvm keeps matrices in single precision, from 1e-38 to 1e38."""
-    return float(np.ldexp(1.0, np.frexp(np.abs(K).max(initial=0.0))[1])) if np.any(K) else 1.0
+    largest = largest_entry(K)
+    return float(np.ldexp(1.0, np.frexp(largest)[1])) if largest > 0.0 else 1.0
 
 
 def _hinge_gap(K: NDArray, sign: NDArray, beta: NDArray, b: float, cost: NDArray) -> float:

@@ -394,9 +394,14 @@ def check_square(K: ArrayLike, name: str = "K", *, allow_nan: bool = False) -> N
     return K
 
 
+def largest_entry(K: NDArray) -> float:
+    """``max|K|`` without a further array; 0 if there are no entries."""
+    return max(float(K.max(initial=0.0)), -float(K.min(initial=0.0)))
+
+
 def relative_asymmetry(K: NDArray) -> float:
     """``max|K - K^T| / max|K|`` of a square array, block by block; 0 for the zero matrix."""
-    largest = max(float(K.max()), -float(K.min()))
+    largest = largest_entry(K)
     if largest == 0.0:
         return 0.0
     worst = 0.0
@@ -440,7 +445,11 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
             f"average both directions with mercerless.spectra.symmetrize({name}), or use both with "
             "mercerless.SimilarityClassifier or SimilarityRegressor and direction='both'."
         )
-    return K if amount == 0.0 else (K + K.T) / 2
+    if amount == 0.0:
+        return K
+    symmetric = K + K.T
+    symmetric /= 2.0
+    return symmetric
 
 
 def check_number(

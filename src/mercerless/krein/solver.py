@@ -27,7 +27,7 @@ from scipy.linalg import eigh, qr
 
 from mercerless.core.linalg import EigenFactors, cauchy_factors
 from mercerless.core.svm import center_kernel, kept
-from mercerless.core.validation import check_option, weights_or_ones
+from mercerless.core.validation import check_option, largest_entry, weights_or_ones
 
 REGULARIZERS = ("components", "strong", "indefinite", "covariance")
 
@@ -273,7 +273,7 @@ def build_system(
 
     Rows of weight w count as w repeated rows; a weight of zero is a row left out.
     """
-    size = np.abs(K).max()
+    size = largest_entry(K)
     weight = weights_or_ones(weight, len(K))
     centered, mean, root, total = center_kernel(K, weight, intercept, overwrite)
     values, vectors = eigh(centered, driver="evd", overwrite_a=True, check_finite=False)
@@ -487,7 +487,7 @@ def training_spectrum(
     overwrite: bool = False,
 ) -> TrainingSpectrum:
     """The decomposed training rows for `validation_loss`, which depend on neither penalties nor radius."""
-    size = np.abs(K).max()
+    size = largest_entry(K)
     weight = weights_or_ones(weight, len(K))
     Kt, mean, root, n = center_kernel(K, weight, intercept, overwrite)
     factors = EigenFactors.of(Kt)
