@@ -7,15 +7,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import svd
 
 from mercerless.asymmetric.selection import affinities, decay_of
-from mercerless.core.basis import Basis
-from mercerless.core.estimator import KernelTransformer, landmark_rows
-from mercerless.core.memory import check_memory, memory_budget, row_blocks
-from mercerless.core.validation import check_number, check_option, check_square, relative_asymmetry
-from mercerless.lowrank import Landmarks, as_landmarks
-from mercerless.spectra import check_kind, check_kind_of_kernel
+from mercerless.core.embedding import LandmarkEmbedding
+from mercerless.core.memory import memory_budget, row_blocks
+from mercerless.core.validation import check_option, relative_asymmetry
+from mercerless.lowrank import Landmarks
+from mercerless.spectra import check_kind
 
 
-class DirectedEmbedding(KernelTransformer):
+class DirectedEmbedding(LandmarkEmbedding):
     """Coordinates of directed similarities by coupled singular vectors: kernel PCA for asymmetric matrices.
 
     With the singular vectors U, V and singular values s of the similarities, item i gets the coordinates ::
@@ -98,7 +97,6 @@ class DirectedEmbedding(KernelTransformer):
     """
 
     _directed = True
-    _basis: Basis  # what new items are compared with
 
     def __init__(
         self,
@@ -111,13 +109,15 @@ class DirectedEmbedding(KernelTransformer):
         landmarks: int | Landmarks | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.kernel = kernel
-        self.n_components = n_components
-        self.kind = kind
+        super().__init__(
+            kernel,
+            n_components,
+            kind=kind,
+            center=center,
+            landmarks=landmarks,
+            random_state=random_state,
+        )
         self.side = side
-        self.center = center
-        self.landmarks = landmarks
-        self.random_state = random_state
 
     def fit_transform(self, X: Any, y: Any = None) -> NDArray:  # type: ignore[override]
         """Learn the coordinates, and give those of the training items.
@@ -173,31 +173,13 @@ class DirectedEmbedding(KernelTransformer):
         return self.side != "left" and self._basis.given_as_matrix
 
     def _learn(self, X: Any) -> None:
-        check_number("n_components", self.n_components, whole=True, none=True)
         check_option("side", self.side, ("both", "left", "right"))
-        basis = self._train_basis(X)
-        check_kind_of_kernel(basis.kernel, self.kind)
-        if basis.given_as_matrix:
-            check_square(basis.items, "X")
-        requested = None if self.landmarks is None else as_landmarks(self.landmarks)
-        landmarks = landmark_rows(basis.kernel, basis.items, requested, self.random_state)
-        what = f"The singular vectors of {len(landmarks)} items"
-        check_memory(48.0 * len(landmarks) ** 2, what, remedy="use landmarks")
-        matrix = check_square(basis.kernel(basis.take(landmarks)), basis.matrix_name)
+        basis, landmarks, matrix = self._compare_landmarks(X, "singular vectors", 48.0)
         kind = check_kind(matrix, self.kind, basis.matrix_name)
         decay = decay_of(matrix, kind)
         axes = coupled_axes(affinities(matrix, decay), self.n_components, self.center)
-        basis = basis.fitted(landmarks)
-        self._set_fitted(
-            **{f"{name}_": value for name, value in axes._asdict().items()},
-            symmetric_=bool(relative_asymmetry(matrix) <= 1e-8),
-            _basis=basis,
-            landmarks_=landmarks,
-            kind_=kind,
-            decay_=decay,
-            kernel_=basis.kernel,
-            X_fit_=basis.kept,
-        )
+        is_symmetric = bool(relative_asymmetry(matrix) <= 1e-8)
+        self._store(basis, landmarks, kind, axes, symmetric_=is_symmetric, decay_=decay)
 
     def _transform(self, items: Any) -> NDArray:
         return self._coordinates(items, None)

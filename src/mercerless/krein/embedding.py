@@ -6,15 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from mercerless.core.basis import Basis
-from mercerless.core.estimator import KernelTransformer, landmark_rows
-from mercerless.core.memory import check_memory, memory_budget, row_blocks
-from mercerless.core.validation import check_number, check_square, check_symmetric
-from mercerless.lowrank import Landmarks, as_landmarks
-from mercerless.spectra import as_similarities, check_kind, check_kind_of_kernel
+from mercerless.core.embedding import LandmarkEmbedding
+from mercerless.core.memory import memory_budget, row_blocks
+from mercerless.core.validation import check_symmetric
+from mercerless.lowrank import Landmarks
+from mercerless.spectra import as_similarities, check_kind
 
 
-class KreinEmbedding(KernelTransformer):
+class KreinEmbedding(LandmarkEmbedding):
     """Coordinates whose signed inner products are the similarities: kernel PCA for indefinite matrices.
 
     With the eigenvectors V and eigenvalues w of the (centered) similarities, item i gets the coordinates ::
@@ -106,47 +105,21 @@ class KreinEmbedding(KernelTransformer):
         landmarks: int | Landmarks | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.kernel = kernel
-        self.n_components = n_components
-        self.kind = kind
-        self.center = center
-        self.landmarks = landmarks
-        self.random_state = random_state
-
-    def _learn(self, X: Any) -> None:
-        check_number("n_components", self.n_components, whole=True, none=True)
-        basis = self._train_basis(X)
-        check_kind_of_kernel(basis.kernel, self.kind)
-        landmarks = self._landmarks(basis)
-        matrix = check_symmetric(self._landmark_matrix(basis, landmarks), basis.matrix_name)
-        kind = check_kind(matrix, self.kind, basis.matrix_name)
-        axes = pseudo_euclidean_axes(as_similarities(matrix, kind), self.n_components, self.center)
-        basis = basis.fitted(landmarks)
-        self._set_fitted(
-            **{f"{name}_": value for name, value in axes._asdict().items()},
-            signs_=np.sign(axes.eigenvalues),
-            _basis=basis,
-            landmarks_=landmarks,
-            kind_=kind,
-            kernel_=basis.kernel,
-            X_fit_=basis.kept,
+        super().__init__(
+            kernel,
+            n_components,
+            kind=kind,
+            center=center,
+            landmarks=landmarks,
+            random_state=random_state,
         )
 
-    def _landmarks(self, basis: Basis) -> NDArray:
-        """Positions of the landmarks; of all items if no number is given."""
-        if basis.given_as_matrix:
-            check_square(basis.items, "X")
-        if self.landmarks is None:
-            return np.arange(len(basis))
-        requested = as_landmarks(self.landmarks)
-        return landmark_rows(basis.kernel, basis.items, requested, self.random_state)
-
-    def _landmark_matrix(self, basis: Basis, landmarks: NDArray) -> NDArray:
-        """Comparisons of the landmarks with each other."""
-        bytes_at_peak = 40.0 * len(landmarks) ** 2
-        what = f"The spectrum of {len(landmarks)} items"
-        check_memory(bytes_at_peak, what, remedy="use landmarks")
-        return check_square(basis.kernel(basis.take(landmarks)), basis.matrix_name)
+    def _learn(self, X: Any) -> None:
+        basis, landmarks, matrix = self._compare_landmarks(X, "spectrum", 40.0)
+        matrix = check_symmetric(matrix, basis.matrix_name)
+        kind = check_kind(matrix, self.kind, basis.matrix_name)
+        axes = pseudo_euclidean_axes(as_similarities(matrix, kind), self.n_components, self.center)
+        self._store(basis, landmarks, kind, axes, signs_=np.sign(axes.eigenvalues))
 
     def _transform(self, items: Any) -> NDArray:
         out = np.empty((len(items), len(self.eigenvalues_)))
