@@ -228,8 +228,10 @@ BUGS = [
     ),
     Bug(
         "methods-krein-fold-sees-itself",
-        "np.flatnonzero(self.rows.folds != number)",
-        "np.flatnonzero(self.rows.folds != number + 1)",
+        "np.flatnonzero(self.rows.folds != number)\n"
+        "            test = np.flatnonzero(self.rows.folds == number)\n            Y =",
+        "np.flatnonzero(self.rows.folds != number + 1)\n"
+        "            test = np.flatnonzero(self.rows.folds == number)\n            Y =",
         f"{METHODS} -k held_out_target",
     ),
     Bug(
@@ -254,8 +256,8 @@ BUGS = [
     # embedding, hyper, DANK
     Bug(
         "methods-embedding-first-rows",
-        "return check_square(basis.kernel(basis.take(landmarks))",
-        "return check_square(basis.kernel(basis.take(np.arange(len(landmarks))))",
+        "matrix = check_square(basis.kernel(basis.take(landmarks))",
+        "matrix = check_square(basis.kernel(basis.take(np.arange(len(landmarks))))",
         f"{METHODS} -k embedding",
     ),
     Bug(

@@ -162,8 +162,8 @@ BUGS = [
     ),
     Bug(
         "svm-projector-transposed",
-        "projector = scaled @ V.T",
-        "projector = V @ scaled.T",
+        "projector = (left * factor) @ V.T",
+        "projector = V @ (left * factor).T",
         f"{KREIN} -k weighted",
     ),
     Bug(

@@ -9,14 +9,14 @@ FEATURES = "test_signed_features.py"
 BUGS = [
     Bug(
         "papers-spectrum-of-another-fold",
-        "if number not in self.spectra:",
-        "if not self.spectra:",
+        "spectrum = self.spectra.get(number)",
+        "spectrum = self.spectra.get(0)",
         f"{KREIN_E} -k every_fold_once",
     ),
     Bug(
         "papers-spectrum-forgets-weights",
-        "K_train, rows.Y[train], rows.weight[train], intercept=family.intercept",
-        "K_train, rows.Y[train], None, intercept=family.intercept",
+        "rows.Y[train], rows.weight[train], intercept=family.intercept",
+        "rows.Y[train], None, intercept=family.intercept",
         f"{KREIN_E} -k every_fold_once",
     ),
     Bug(

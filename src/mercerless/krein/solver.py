@@ -662,7 +662,8 @@ def _cauchy_product(
     The sum is over the leading axis of `first` and `second`. Of rank at most the smaller side of M.
     """
     smaller = min(rows.stop - rows.start, columns.stop - columns.start)
-    max_rank = (smaller - 1) // (2 * len(first))
+    # the search for factors of small blocks costs more than it saves
+    max_rank = (smaller - 1) // (2 * len(first)) if smaller >= 40 else 0
     low_rank = cauchy_factors(s[rows], s[columns], max_rank)
     if low_rank is not None:
         left, right = low_rank
