@@ -78,6 +78,63 @@ def test_a_table_with_words(capsys):
     assert not Path("predictions.csv").exists()
 
 
+def write_dates(path, number, date, n_rows=40, end=""):
+    """A table whose numbers and dates are written by the given functions."""
+    days = np.datetime64("2021-01-05") + 11 * np.arange(n_rows)
+    sizes = 850.5 + 9.0 * np.arange(n_rows)
+    rows = [
+        f"{number(size)};{date(day)};{i % 7}"
+        for i, (size, day) in enumerate(zip(sizes, days.tolist()))
+    ]
+    Path(path).write_text("\n".join(["size;day;y", *rows]) + "\n" + end, encoding="utf-8")
+
+
+def test_numbers_and_dates_may_be_written_in_another_way_than_in_training(capsys):
+    american = "{:,.1f}".format
+    write_dates("train.csv", american, "{:%Y-%m-%d}".format)
+    write_dates("plain.csv", "{:.1f}".format, "{:%Y-%m-%d}".format)
+    write_dates(
+        "german.csv",
+        lambda v: american(v).translate(str.maketrans(",.", ".,")),
+        "{:%d.%m.%Y}".format,
+    )
+    write_dates("slashes.csv", "{:.1f}".format, "{:%m/%d/%Y}".format)
+    assert (
+        main(["fit", "train.csv", "--labels", "y", "--task", "regression", "--learner", "linear"])
+        == 0
+    )
+    predictions = {}
+    for name in ("train", "plain", "german", "slashes"):
+        assert main(["predict", "model.skops", f"{name}.csv"]) == 0
+        predictions[name] = read_predictions()
+    assert (
+        predictions["train"]
+        == predictions["plain"]
+        == predictions["german"]
+        == predictions["slashes"]
+    )
+    printed = capsys.readouterr().out
+    assert "all dates are read as %d.%m.%Y" in printed and "missing" not in printed
+    # dates of which some are ambiguous, and others of no format
+    write_dates(
+        "some.csv", "{:.1f}".format, lambda day: "soon" if day.month == 2 else f"{day:%d.%m.%Y}"
+    )
+    assert main(["predict", "model.skops", "some.csv"]) == 0
+    assert "where dates were: missing, with 39 more" in capsys.readouterr().out
+
+
+def test_empty_rows_at_the_end_have_no_predictions(capsys):
+    write_dates("train.csv", "{:.1f}".format, "{:%Y-%m-%d}".format)
+    write_dates("new.csv", "{:.1f}".format, "{:%Y-%m-%d}".format, end=";;\n;;\n")
+    assert (
+        main(["fit", "train.csv", "--labels", "y", "--task", "regression", "--learner", "linear"])
+        == 0
+    )
+    assert main(["predict", "model.skops", "new.csv"]) == 0
+    assert len(read_predictions()) == 40
+    assert "the last 2 rows are empty and left out" in capsys.readouterr().out
+
+
 def test_strings_with_probabilities():
     pytest.importorskip("rapidfuzz")
     words = ["".join(RNG.choice(list("AC" if i % 2 else "GT"), 8)) for i in range(60)]

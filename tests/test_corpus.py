@@ -1094,3 +1094,132 @@ def test_bad_input_raises_with_the_sentence_that_helps(tmp_path, monkeypatch, ca
 
 def test_there_are_enough_of_them():
     assert len(TABLES) + len(MATRICES) + len(STRINGS) + len(REFUSED) >= 60
+
+
+def numbers_of_thousands(form):
+    """A table of 40 rows with a number and a numeric target, some below and some above a thousand."""
+    values = np.linspace(850.25, 1150.75, 40)
+    rows = [(form(value), form(2 * value - 880), i % 7) for i, value in enumerate(values)]
+    return values, rows
+
+
+@pytest.mark.parametrize(
+    "mark, form",
+    [
+        (";", lambda v: f"{v:,.2f}".translate(str.maketrans(",.", ".,"))),
+        ("\t", lambda v: f"{v:,.2f}"),
+        ("\t", lambda v: f"{v:,.2f}".replace(",", "'")),
+        ("\t", lambda v: f"{v:,.2f}".replace(",", "\u00a0").replace(".", ",")),
+        (",", lambda v: f'"{v:,.2f}"'),
+    ],
+    ids=["German", "American", "Swiss", "French", "quoted"],
+)
+def test_thousands_separators_of_features_and_labels(tmp_path, mark, form):
+    values, rows = numbers_of_thousands(form)
+    path = tmp_path / "t.csv"
+    path.write_text(lines([("size", "price", "age"), *rows], mark), encoding="utf-8")
+    problem = read_problem(path, labels="price")
+    assert problem.task == "regression"
+    np.testing.assert_allclose(problem.y, 2 * values - 880, atol=0.01)
+    np.testing.assert_allclose(problem.X[:, 0], values, atol=0.01)
+
+
+def test_few_labels_with_thousands_separators_are_not_left_out(tmp_path):
+    values = np.linspace(100.5, 1009.5, 100)
+    rows = [(i % 7, f'"{value:,.1f}"') for i, value in enumerate(values)]
+    (tmp_path / "t.csv").write_text(lines([("a", "price"), *rows]))
+    problem = read_problem(tmp_path / "t.csv", labels="price")
+    np.testing.assert_allclose(problem.y, values, atol=0.051)
+    assert "1,000.3" in " ".join(map(str, problem.guesses))
+
+
+def test_whole_numbers_of_thousands_beside_decimal_commas(tmp_path):
+    sizes = [950, 1050, 87, 12345] * 8
+    rows = [(f"{size:,}".replace(",", "."), f"{size / 4:.2f}".replace(".", ",")) for size in sizes]
+    (tmp_path / "t.csv").write_text(lines([("size", "price"), *rows], ";"))
+    problem = read_problem(tmp_path / "t.csv", labels="price")
+    np.testing.assert_allclose(problem.X[:, 0], sizes)
+    np.testing.assert_allclose(problem.y, np.divide(sizes, 4), atol=0.01)
+
+
+def test_commas_are_marks_of_thousands_if_smaller_numbers_have_none(tmp_path):
+    sizes = [950, 1050, 87, 12345] * 8
+    rows = [(f"{size:,}", "yes" if size > 900 else "no") for size in sizes]
+    (tmp_path / "t.csv").write_text(lines([("size", "y"), *rows], "\t"))
+    np.testing.assert_allclose(read_problem(tmp_path / "t.csv").X[:, 0], sizes)
+    three_digits = [
+        (f"{size / 1000:.3f}".replace(".", ","), word) for size, (_, word) in zip(sizes, rows)
+    ]
+    (tmp_path / "d.csv").write_text(lines([("size", "y"), *three_digits], "\t"))
+    np.testing.assert_allclose(read_problem(tmp_path / "d.csv").X[:, 0], np.divide(sizes, 1000))
+
+
+def test_a_decimal_comma_with_three_digits_is_no_mark_of_thousands(tmp_path):
+    rows = [
+        (f'"{value:.3f}"'.replace(".", ","), "yes" if value < 1 else "no")
+        for value in [0.25, 1.5, 0.875] * 10
+    ]
+    (tmp_path / "t.csv").write_text(
+        lines([("size", "age", "y"), *((a, i, y) for i, (a, y) in enumerate(rows))])
+    )
+    problem = read_problem(tmp_path / "t.csv")
+    assert problem.roles["size"] == "category"
+
+
+def test_errors_of_excel_are_gaps(tmp_path):
+    rows = [[i % 9, "left" if i % 2 else "right"] for i in range(40)]
+    for i in range(8):
+        rows[i][1] = "#N/A"
+    rows[20][0] = rows[21][0] = "#DIV/0!"
+    (tmp_path / "t.csv").write_text(lines([("a", "y"), *rows]))
+    problem = read_problem(tmp_path / "t.csv")
+    assert set(problem.y) == {"left", "right"} and len(problem.y) == 32
+    assert problem.X["a"].isna().sum() == 2  # these rows are no comments
+
+
+def test_comments_among_the_rows_are_mentioned(tmp_path):
+    rows = [(("#" if i == 5 else "") + f"{i % 9}", "left" if i % 2 else "right") for i in range(40)]
+    (tmp_path / "t.csv").write_text("# by the lab\n" + lines([("a", "y"), *rows]))
+    problem = read_problem(tmp_path / "t.csv")
+    left_out = [guess.value for guess in problem.guesses if guess.what == "left out"]
+    assert len(problem.y) == 39 and left_out == ["1 line among the rows"]
+
+
+def write_named_labels(folder, names):
+    (folder / "D.csv").write_text(named(D))
+    (folder / "y.csv").write_text(lines([("who", "side"), *zip(names, Y[SHUFFLED])]))
+
+
+def test_labels_of_other_names_are_not_taken_in_order(tmp_path):
+    write_named_labels(tmp_path, [IDS[i].upper() for i in SHUFFLED])
+    with pytest.raises(ValueError, match="names other items, such as 'ITEM"):
+        read_problem(tmp_path / "D.csv", labels=str(tmp_path / "y.csv"))
+    write_named_labels(tmp_path, [IDS[i] for i in SHUFFLED])
+    assert list(read_problem(tmp_path / "D.csv", labels=str(tmp_path / "y.csv")).y) == list(Y)
+    write_named_labels(tmp_path, range(N))  # row numbers, as data frames write them
+    problem = read_problem(tmp_path / "D.csv", labels=str(tmp_path / "y.csv"))
+    assert list(problem.y) == list(Y[SHUFFLED])
+
+
+def test_names_of_labels_that_cannot_be_compared_are_mentioned(tmp_path):
+    np.save(tmp_path / "D.npy", D)
+    write_named_labels(tmp_path, [IDS[i] for i in SHUFFLED])
+    problem = read_problem(tmp_path / "D.npy", labels=str(tmp_path / "y.csv"))
+    assert "in the order of the items" in [guess.value for guess in problem.guesses]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_items_that_are_counted_differently_raise(tmp_path, first):
+    numbers = range(first, first + N)
+    pd.DataFrame(D, index=numbers, columns=numbers).to_csv(tmp_path / "D.csv")
+    others = range(1 - first, 1 - first + N)
+    (tmp_path / "y.csv").write_text(lines([("id", "side"), *zip(others, Y)]))
+    with pytest.raises(ValueError, match=f"counts the items from {1 - first}"):
+        read_problem(tmp_path / "D.csv", labels=str(tmp_path / "y.csv"))
+
+
+def test_labels_that_are_numbers_with_units_are_explained(tmp_path):
+    rows = [(i % 9, f"${i}.50") for i in range(40)]
+    (tmp_path / "t.csv").write_text(lines([("a", "y"), *rows]))
+    with pytest.raises(ValueError, match=r"if the labels are numbers, write them as 1234\.5"):
+        read_problem(tmp_path / "t.csv")

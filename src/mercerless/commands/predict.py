@@ -18,10 +18,18 @@ from mercerless import persistence
 from mercerless.commands import _common
 from mercerless.commands._arguments import add_file_arguments
 from mercerless.comparison import arrays, files, formats, matrices
-from mercerless.comparison.columns import coerce
+from mercerless.comparison.columns import as_dates, coerce, date_format, date_role
 from mercerless.comparison.problem import STRING_SIMILARITIES, as_distances, item_similarities
 from mercerless.comparison.series import from_text
-from mercerless.comparison.tables import MISSING, NONE, CellTable, Items, Pairs, is_number
+from mercerless.comparison.tables import (
+    MISSING,
+    NONE,
+    CellTable,
+    Items,
+    Pairs,
+    is_number,
+    plain_numbers,
+)
 from mercerless.core.files import write_text
 from mercerless.core.validation import check_real
 from mercerless.spectra import symmetrize
@@ -296,7 +304,9 @@ def read_rows(path: str, choice: FileChoice, description: dict) -> tuple[Any, Se
             content = content.with_gaps(description["missing"])
             ids = content.ids
             if description["kind"] == "table" and description["roles"] is not None:
-                return table_rows(content, description), ids
+                rows = table_rows(content, description)
+                n_rows = count_filled(content)
+                return rows[:n_rows], ids[:n_rows] if ids is not None else None
             rows = matrix_rows(
                 content, None if description["kind"] == "table" else description["ids"]
             )
@@ -420,7 +430,11 @@ def table_rows(table: CellTable, description: dict) -> Any:
         if role == "category None":
             gaps.remove(NONE)
         cells = pd.Series(table.text(name), dtype=object)
-        columns[name] = cells.where(~cells.isin(gaps))
+        cells = cells.where(~cells.isin(gaps))
+        if role.startswith("date"):
+            columns[name] = as_known_dates(table, name, cells, role)
+        else:
+            columns[name] = cells
     rows = coerce(pd.DataFrame(columns), roles)
     if description["prepared"]:
         return rows
@@ -434,6 +448,17 @@ def table_rows(table: CellTable, description: dict) -> Any:
     return rows.to_numpy(np.float64)
 
 
+def count_filled(table: CellTable) -> int:
+    """Return the number of rows up to the last that is not empty, with a note if empty ones follow."""
+    is_filled = ~table.frame.isna().all(axis=1).to_numpy()
+    n_rows = len(is_filled)
+    n_empty = int(is_filled[::-1].argmax())
+    if n_empty == 0 or table.ids is not None:
+        return n_rows
+    print(f"{table.what}: the last {n_empty} rows are empty and left out")
+    return n_rows - n_empty
+
+
 def as_numbers(table: CellTable, name: str) -> Any:
     """Return a column as numbers; words among them become missing values, with a note."""
     import pandas as pd
@@ -443,6 +468,7 @@ def as_numbers(table: CellTable, name: str) -> Any:
         numbers = column.astype(np.float64)
     else:
         cells = column.fillna("").astype(str)
+        cells = cells.map(dict(zip(cells, plain_numbers(list(cells)))))
         is_word = ~cells.isin(MISSING) & ~cells.map(is_number)
         if is_word.any():
             row = int(is_word.argmax())
@@ -452,6 +478,24 @@ def as_numbers(table: CellTable, name: str) -> Any:
             )
         numbers = pd.to_numeric(cells.where(~is_word, ""), errors="coerce")
     return numbers.where(np.isfinite(numbers), np.nan)
+
+
+def as_known_dates(table: CellTable, name: str, cells: Any, role: str) -> Any:
+    """Return a column of dates, in the format of the training rows or in one other; others are missing, with a note."""
+    dates = as_dates(cells, date_format(role))
+    is_unread = dates.isna() & cells.notna()
+    if not is_unread.any():
+        return dates
+    row = int(is_unread.argmax())
+    found = f"{table.at(row, name)} has {cells.iloc[row]!r}"
+    other, reason = date_role(cells.dropna().astype(str))
+    if other:
+        form = date_format(other)
+        print(f"{found}, unlike the training rows; all dates are read as {form}")
+        return as_dates(cells, form)
+    why = f" ({reason})" if reason else ""
+    print(f"{found} where dates were{why}: missing, with {int(is_unread.sum()) - 1} more")
+    return dates
 
 
 def pair_rows(pairs: Pairs, description: dict) -> tuple[NDArray, list[str]]:

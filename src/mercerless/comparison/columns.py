@@ -104,6 +104,11 @@ def date_role(texts: "Series") -> tuple[str, str]:
     return f"date {next(iter(read))}", ""
 
 
+def date_format(role: str) -> str:
+    """Return the format of a role "date"."""
+    return role.removeprefix("date").strip() or "ISO8601"
+
+
 def find_columns(frame: "DataFrame") -> PreparedTable:
     """Infer the roles of the columns of a table.
 
@@ -119,7 +124,10 @@ def find_columns(frame: "DataFrame") -> PreparedTable:
         else:
             roles[str(name)] = role
     if not roles:
-        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in left_out.items())
+        shown = list(left_out.items())[:3]
+        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in shown)
+        if len(left_out) > len(shown):
+            reasons += f"; {len(left_out) - len(shown)} more"
         raise ValueError(f"There is no column to learn from ({reasons}).")
     X = coerce(frame, roles)
     if set(roles.values()) == {"number"} and not X.isna().any(axis=None):
@@ -164,8 +172,8 @@ def coerce(frame: "DataFrame", roles: Mapping[str, str]) -> "DataFrame":
         if role == "number":
             columns[name] = column.astype(np.float64)
         elif role.startswith("date"):
-            form = role.removeprefix("date").strip() or "ISO8601"
-            columns[name] = column if column.dtype.kind == "M" else as_dates(column, form)
+            is_read = column.dtype.kind == "M"
+            columns[name] = column if is_read else as_dates(column, date_format(role))
         else:
             columns[name] = column.astype(object).map(str, na_action="ignore")
     return pd.DataFrame(columns)

@@ -14,23 +14,31 @@ from mercerless.comparison.arrays import find_labels, load_arrays
 from mercerless.comparison.files import existing_file, holds_arrays, holds_frame, name_of, open_file
 from mercerless.comparison.formats import content_text, parse_text, read_frame
 from mercerless.comparison.limits import LIMITS, NAMES
-from mercerless.comparison.tables import MISSING, NONE, CellTable, is_plain_number, parse_table
+from mercerless.comparison.tables import (
+    MISSING,
+    NONE,
+    CellTable,
+    is_comment,
+    is_plain_number,
+    parse_table,
+    plain_numbers,
+)
 from mercerless.core.validation import guess_task
 
 
 def parse_labels(cells: Sequence[str], what: str, none_is_missing: bool = False) -> NDArray:
     """Return labels as numbers if all of them are plain numbers, else as text.
 
-    Missing labels are NaN among numbers and None among words. The word "None" is a class among words unless
-    `none_is_missing`. A rare word among the numbers of a numeric target is a missing label, too.
+    Marks of thousands are left out. Missing labels are NaN among numbers and None among words. The word "None" is a
+    class among words unless `none_is_missing`. A rare word among the numbers of a numeric target is a missing label.
     """
     cells = [str(cell).strip() for cell in cells]
     present = [cell for cell in cells if cell not in MISSING]
     if not present and NONE not in cells:
         raise ValueError(f"All {len(cells)} labels are missing in {what}.")
-    numbers = [cell for cell in present if is_plain_number(cell)]
+    numbers = [cell for cell in plain_numbers(present) if is_plain_number(cell)]
     if present and (len(numbers) == len(present) or _is_numeric_target(numbers, len(present))):
-        return _as_numbers(cells)
+        return _as_numbers(plain_numbers(cells))
     gaps = set(MISSING) if none_is_missing else set(MISSING) - {NONE}
     if gaps.isdisjoint(cells):
         return np.array(cells)
@@ -86,6 +94,7 @@ def read_labels(
         place = _place_of_names(rows, ids)
         if place is not None:
             return _labels_by_name(rows, place, ids, path)
+        _check_names(rows, ids, path)
     columns = list(range(rows.width))
     names = {row[0] for row in rows.cells}
     if rows.width > 1 and len(names) == len(rows.cells):
@@ -153,7 +162,7 @@ def _label_rows(text: str, form: str, path: Path) -> LabelRows:
 
 def _rows_of_text(text: str, path: Path) -> LabelRows:
     lines = [line.strip() for line in text.split("\n")]
-    lines = [line for line in lines if line and not line.startswith("#")]
+    lines = [line for line in lines if line and not is_comment(line)]
     if not lines:
         raise ValueError(f"{name_of(path)} has no rows.")
     has_columns = any(mark in line for line in lines for mark in "\t;,")
@@ -203,6 +212,28 @@ def _place_of_names(rows: LabelRows, ids: Sequence[str]) -> int | None:
     return best if shared[best] else None
 
 
+def are_positions(names: Sequence[str]) -> bool:
+    """Whether names of rows only count them: 0, 1, 2, ..., or 1, 2, 3, ..., or V1, V2, V3, ... as in R."""
+    for start, prefix in ((0, ""), (1, ""), (1, "V"), (1, "X")):
+        if all(name == f"{prefix}{i}" for i, name in enumerate(names, start)):
+            return True
+    return False
+
+
+def _check_names(rows: LabelRows, ids: Sequence[str], path: Path) -> None:
+    """Raise if the first column names other items than the data, so that the order of the labels is unknown."""
+    names = [row[0] for row in rows.cells]
+    are_names = len(set(names)) == len(names) and not any(
+        "." in name for name in names if is_plain_number(name)
+    )
+    if not are_names or are_positions(names) or are_positions(ids):
+        return
+    raise ValueError(
+        f"{name_of(path)} names other items, such as {names[0]!r}, than the data, such as {ids[0]!r}; write the items' "
+        "names as in the data, or give the labels alone, in the order of the items."
+    )
+
+
 def _labels_by_name(rows: LabelRows, place: int, ids: Sequence[str], path: Path) -> NDArray:
     """Return the labels in the order of the items; those of items that the file lacks are missing."""
     others = [column for column in range(rows.width) if column != place]
@@ -212,6 +243,12 @@ def _labels_by_name(rows: LabelRows, place: int, ids: Sequence[str], path: Path)
         if by_item.setdefault(row[place], row[column]) != row[column]:
             raise ValueError(f"{name_of(path)} has two labels for {row[place]!r}; keep one.")
     unlabeled = [item for item in ids if item not in by_item]
+    n_items = len(ids)
+    if unlabeled in (["0"], [str(n_items)]) and len(by_item) == n_items and are_positions(ids):
+        first, other = ("0", "1") if unlabeled == ["0"] else ("1", "0")
+        raise ValueError(
+            f"{name_of(path)} counts the items from {other}, but the data counts them from {first}; number both alike."
+        )
     if len(unlabeled) > (1 - LIMITS.labeled_items) * len(ids):
         raise ValueError(
             f"{name_of(path)} has no label for {unlabeled[0]!r} and {len(unlabeled) - 1} more of "

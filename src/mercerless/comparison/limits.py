@@ -35,6 +35,9 @@ class ReadingLimits:
 
 LIMITS = ReadingLimits()
 
+#: What Excel writes in place of a value that it could not compute.
+EXCEL_ERRORS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
+
 
 @dataclass(frozen=True)
 class UsualNames:

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -447,6 +448,8 @@ def _without_rare(problem: Problem, guesses: list[Guess]) -> Problem:
     remedy = "merge or remove rare classes"
     if y.dtype.kind in "iuf" and len(classes) > 2:
         remedy += ", or say that the labels are numbers (task 'regression')"
+    elif len(classes) > len(y) / 2 and all(re.match(r"\W*\d", str(name)) for name in classes):
+        remedy += f", or, if the labels are numbers, write them as 1234.5 and not as {classes[0]!s}"
     raise ValueError(f"Every class needs at least 5 items, but {which}; {remedy}.")
 
 

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from mercerless.comparison import arrays as arrays_module
 from mercerless.comparison import files, formats, matrices
-from mercerless.comparison.labels import label_names, label_values, parse_labels, read_labels
+from mercerless.comparison.labels import (
+    are_positions,
+    label_names,
+    label_values,
+    parse_labels,
+    read_labels,
+)
 from mercerless.comparison.limits import LIMITS, NAMES
 from mercerless.comparison.problem import Guess, Problem, listed, make_problem
 from mercerless.comparison.series import WARPING, warping_steps
@@ -25,7 +31,7 @@ from mercerless.comparison.tables import (
     Pairs,
     is_number,
     is_plain_number,
-    without_thousands,
+    plain_numbers,
 )
 from mercerless.core.validation import guess_task
 from mercerless.spectra import KINDS, matrix_kind
@@ -238,7 +244,7 @@ class _Source:
     def _from_items(self, items: Sequence[str], ids: Sequence[str] | None) -> Problem:
         if self.labels is None:
             raise self.no_labels()
-        y = read_labels(self.label_file(self.labels, ()), len(items), ids)
+        y = self._file_labels(self.label_file(self.labels, ()), len(items), ids)
         groups = None
         if self.groups not in (None, "none"):
             groups = read_labels(self.groups or "", len(items), ids)
@@ -260,7 +266,7 @@ class _Source:
         label = self._label_array(arrays)
         if label is None:
             n_items = None if X.ndim == 1 else len(X)
-            y = read_labels(self.label_file(self.labels or "", arrays), n_items)
+            y = self._file_labels(self.label_file(self.labels or "", arrays), n_items)
         else:
             y = label_values(arrays[label], f"{label!r} in {self.what}")
         where = self.what if len(arrays) == 1 else f"{name!r} in {self.what}"
@@ -405,6 +411,10 @@ class _Source:
         if table.title and table.source is not None:
             why = f"it has one cell, all other lines {len(table.source.names)}"
             self.guess("left out", f"the first line, {table.title[:40]!r}", why, "format")
+        if table.n_comments:
+            n_lines = "1 line" if table.n_comments == 1 else f"{table.n_comments} lines"
+            why = "a line that begins with # is a comment; put such cells in quotes"
+            self.guess("left out", f"{n_lines} among the rows", why, "format")
         if table.ids is not None and self.kind != "strings":
             self.guess(
                 "names of the items",
@@ -449,15 +459,31 @@ class _Source:
         """Return the labels of a column, and record which words among numbers count as missing."""
         cells = table.text(name)
         y = parse_labels(cells, f"column {name!r} of {self.what}", table.none_is_missing)
-        if y.dtype.kind == "f":
-            words = {cell for cell in cells if cell not in MISSING and not is_plain_number(cell)}
-            if words:
-                why = "the other labels are numbers"
-                self.guess("missing labels", listed(map(repr, sorted(words))), why, "task")
+        if y.dtype.kind not in "iuf":
+            return y
+        plain = plain_numbers(cells)
+        separated = [cell for cell, number in zip(cells, plain) if cell != number]
+        if separated:
+            what = f"column {name!r}, such as {separated[0]}"
+            self.guess("thousands separators", what, "they are left out", "task")
+        words = {cell for cell in plain if cell not in MISSING and not is_plain_number(cell)}
+        if words:
+            why = "the other labels are numbers"
+            self.guess("missing labels", listed(map(repr, sorted(words))), why, "task")
         return y
 
     def _labels(self, y: NDArray | None, n_items: int, ids: Sequence[str] | None) -> NDArray:
-        return read_labels(self.labels or "", n_items, ids) if y is None else y
+        return self._file_labels(self.labels or "", n_items, ids) if y is None else y
+
+    def _file_labels(
+        self, path: str, n_items: int | None, ids: Sequence[str] | None = None
+    ) -> NDArray:
+        """Return the labels of a file, and record that they are in order if names could not be compared."""
+        y = read_labels(path, n_items, ids)
+        if label_names(path) and (ids is None or are_positions(ids)):
+            why = "the items of the data have no names to compare with those of the labels"
+            self.guess("labels", "in the order of the items", why, "labels")
+        return y
 
     def _count_labels(self, table: CellTable) -> int:
         if table.ids is not None:
@@ -497,7 +523,8 @@ class _Source:
         if column.dtype.kind != "O":
             return column
         cells = column.dropna().astype(str)
-        cleaned = cells.map(without_thousands)
+        plain = plain_numbers(list(cells))
+        cleaned = cells.map(dict(zip(cells, plain)))
         is_word = ~cleaned.map(is_number).astype(bool)
         n_words = int(is_word.sum())
         if n_words >= (1 - LIMITS.numbers_in_column) * len(cells):
@@ -710,7 +737,7 @@ class _Source:
                 raise self.no_labels(names)
             self.guess("labels", f"attribute {name!r} of the nodes", "its name", "labels")
         if attributes is None or name not in names:
-            return read_labels(self.label_file(name, names), len(ids), ids)
+            return self._file_labels(self.label_file(name, names), len(ids), ids)
         cells = attributes[name].reindex(ids).fillna("")
         return parse_labels(cells.tolist(), f"attribute {name!r} of {self.what}")
 

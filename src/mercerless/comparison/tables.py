@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.comparison.files import name_of
-from mercerless.comparison.limits import NAMES
+from mercerless.comparison.limits import EXCEL_ERRORS, NAMES
 from mercerless.core.memory import check_memory
 from mercerless.core.optional import import_optional
 
@@ -23,8 +23,16 @@ if TYPE_CHECKING:
 #: Python's word for a missing value, which may be a level in a column of words.
 NONE = "None"
 #: Words that mark a missing value in a table.
-MISSING = ("", "nan", "NaN", "NAN", "NA", "na", "N/A", "n/a", "<NA>", "null", "NULL", NONE, "?")
+MISSING = (
+    *("", "nan", "NaN", "NAN", "NA", "na", "N/A", "n/a", "<NA>", "null", "NULL", NONE, "?"),
+    *EXCEL_ERRORS,
+)
 SPACES = r"\s+"
+
+
+def is_comment(line: str) -> bool:
+    """Whether a line begins with #, and not with an error of Excel such as #N/A."""
+    return line.lstrip().startswith("#") and not line.lstrip().startswith(EXCEL_ERRORS)
 
 
 def is_plain_number(cell: str) -> bool:
@@ -47,9 +55,23 @@ def _numbers_among(words: Iterable[str]) -> list[float]:
 
 
 def without_thousands(cell: str) -> str:
-    """Return a number such as "1,234.5" without the marks of thousands, anything else as it is."""
-    is_separated = re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", cell) is not None
-    return cell.replace(",", "") if is_separated else cell
+    """Return a number such as "1,234.5" or "1 234.5" without the marks of thousands, anything else as it is."""
+    return _without_marks(cell, thousands=",", decimal=".")
+
+
+def _without_marks(cell: str, thousands: str, decimal: str) -> str:
+    """Return a number without one kind of marks between thousands: this one, spaces or apostrophes."""
+    marks = rf"[{thousands} \u00a0\u202f'\u2019]"
+    number = rf"[+-]?[1-9]\d{{0,2}}({marks})\d{{3}}(?:\1\d{{3}})*(?:[{decimal}]\d*)?"
+    separated = re.fullmatch(number, cell)
+    return cell if separated is None else cell.replace(separated[1], "")
+
+
+def plain_numbers(cells: Sequence[str]) -> list[str]:
+    """Return the cells of a column without marks of thousands, or as they are if one has a decimal comma."""
+    plain = [without_thousands(cell) for cell in cells]
+    has_decimal_comma = any(map(_is_decimal_comma, plain))
+    return list(cells) if has_decimal_comma else plain
 
 
 @dataclass(frozen=True)
@@ -59,7 +81,8 @@ class CellTable:
     ``ragged`` names the line that is longer or shorter than the others, '' if all have the same length; missing cells
     are then at the ends of the lines. ``none_levels`` are the columns of words that contain "None"; it is a missing
     value there only if ``none_is_missing``. ``series`` describes how series became columns, and ``items`` are the
-    series themselves. ``missing`` are words that mean a gap by the user's option. ``title`` is a line above the header.
+    series themselves. ``missing`` are words that mean a gap by the user's option. ``title`` is a line above the header,
+    ``n_comments`` counts the lines among the rows that begin with # and were left out.
     """
 
     path: Path
@@ -77,6 +100,7 @@ class CellTable:
     missing: tuple[str, ...] = ()
     items: tuple[NDArray, ...] = ()
     title: str = ""
+    n_comments: int = 0
 
     @property
     def what(self) -> str:
@@ -327,6 +351,7 @@ def parse_table(text: str, path: Path) -> CellTable:
             f"{what}: line {lines[odd]} has {lengths[odd]} entries, the lines before {lengths[0]}"
         )
     table = CellTable(path, frame, None, is_named, ragged, lines, source, title=title)
+    table = replace(table, n_comments=_count_comments(text))
     if NONE in text:
         table = _with_none_levels(table)
     return _with_ids(table)
@@ -356,10 +381,18 @@ def _numbered_rows(text: str) -> tuple[list[int], list[str]]:
     """Return the rows that are neither empty nor comments, and the numbers of their lines."""
     numbered = []
     for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip() and not line.lstrip().startswith("#"):
+        if line.strip() and not is_comment(line):
             numbered.append((number, line))
     numbered = _without_count(numbered)
     return [number for number, _ in numbered], [line for _, line in numbered]
+
+
+def _count_comments(text: str) -> int:
+    """Return the number of comments after the first row."""
+    are_comments = [is_comment(line) for line in text.split("\n") if line.strip()]
+    if False not in are_comments:
+        return 0
+    return sum(are_comments[are_comments.index(False) :])
 
 
 def _without_shift(
@@ -414,20 +447,52 @@ def _dialect(rows: list[str]) -> tuple[str, str]:
     if separator == ",":
         return separator, "."
     split = re.compile(SPACES if separator == SPACES else f"[{separator}]")
-    cells = [cell.strip(' "') for row in rows for cell in split.split(row)]
-    has_comma = any(map(_is_decimal_comma, cells))
-    has_point = any(re.fullmatch(r"[+-]?\d*\.\d+", cell) for cell in cells)
-    return separator, "," if has_comma and not has_point else "."
+    table = [[cell.strip(' "') for cell in split.split(row)] for row in rows]
+    return separator, _decimal_mark(table)
+
+
+def _decimal_mark(rows: list[list[str]]) -> str:
+    """Return the decimal mark of a table that commas do not separate.
+
+    In "1.234,5" or "12,5" the comma is a decimal mark, in "1,234.5" and "12.5" the point. In "1,234" and "1.234" either
+    can be: commas count as decimal marks unless a column also has whole numbers without one.
+    """
+    cells = [cell for row in rows for cell in row]
+    commas = [cell for cell in cells if _is_decimal_comma(cell)]
+    points = [cell for cell in cells if re.fullmatch(r"[+-]?\d*\.\d+", cell)]
+    if not commas:
+        return "."
+    has_sure_comma = any(without_thousands(cell) == cell for cell in commas)
+    has_sure_point = any(_without_points(cell) == cell for cell in points)
+    if points:
+        return "," if has_sure_comma and not has_sure_point else "."
+    if has_sure_comma or not any(map(_has_thousands, zip(*rows))):
+        return ","
+    return "."
+
+
+def _has_thousands(column: Sequence[str]) -> bool:
+    """Whether a column has numbers such as 1,234 and whole numbers without a comma."""
+    is_separated = any(without_thousands(cell) != cell for cell in column)
+    return is_separated and any(re.fullmatch(r"[+-]?\d{1,3}", cell) for cell in column)
 
 
 def _is_decimal_comma(cell: str) -> bool:
-    return re.fullmatch(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", cell) is not None
+    return re.fullmatch(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", _without_points(cell)) is not None
+
+
+def _without_points(cell: str) -> str:
+    """Return a number such as "1.234,5" or "1.234" without points between thousands, anything else as it is."""
+    return _without_marks(cell, thousands=".", decimal=",")
 
 
 def _with_point(cell: Any) -> Any:
-    """A number with its decimal comma replaced; any other cell as it is."""
+    """A number of a table with decimal commas as others write it, without points between thousands; else the cell."""
     text = str(cell).strip()
-    return text.replace(",", ".") if _is_decimal_comma(text) else cell
+    plain = _without_points(text)
+    if _is_decimal_comma(plain):
+        return plain.replace(",", ".")
+    return cell if plain == text else plain
 
 
 def _has_decimal_commas(row: str) -> bool:
