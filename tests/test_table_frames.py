@@ -1,11 +1,21 @@
-"""Tables in other shapes than pandas' frames: lists of dicts, Arrow, polars."""
+"""Tables in other shapes than pandas' frames, and columns that are written in another way than in training."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mercerless import TableClassifier, TableRegressor
+from mercerless import (
+    KreinRidge,
+    KreinSVC,
+    LABRegressor,
+    SimilarityClassifier,
+    SimilarityRegressor,
+    TableClassifier,
+    TableRegressor,
+    persistence,
+)
+from mercerless.table.encoding import read_columns
 
 QUICK = {"members": ["local"], "max_iter": 5, "random_state": 0}
 
@@ -56,3 +66,149 @@ def test_one_dict_of_a_service_may_lack_keys_and_have_others():
     more = [{"kind": "a", "size": 1.0, "other": 3.0}]  # left out, as in a data frame
     assert_allclose(model.predict(more), model.predict(pd.DataFrame(more)))
     assert_allclose(model.predict(more), model.predict([{"kind": "a", "size": 1.0}]))
+
+
+def with_sizes(n=60):
+    """A table with an ordered category, a date and a number, and a target that depends on all."""
+    random = np.random.RandomState(0)
+    sizes = random.choice(["small", "medium", "large"], n)
+    days = pd.to_datetime("2020-01-01") + pd.to_timedelta(random.randint(0, 300, n), unit="D")
+    order = pd.Categorical(sizes, ["small", "medium", "large"], ordered=True)
+    frame = pd.DataFrame({"size": order, "day": days, "x": random.normal(size=n)})
+    y = order.codes + 0.01 * np.asarray(days.day_of_year) + 0.3 * frame["x"]
+    return frame, y
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda sizes: pd.Categorical(sizes, ["large", "medium", "small"], ordered=True),
+        lambda sizes: pd.Categorical(sizes, ["tiny", "small", "medium", "large"], ordered=True),
+        lambda sizes: sizes.astype(str).astype("category"),
+        lambda sizes: sizes.astype(str),
+    ],
+    ids=["reversed", "with another", "unordered", "words"],
+)
+def test_ordered_categories_have_the_order_of_the_training_rows(written, tmp_path):
+    frame, y = with_sizes()
+    model = TableRegressor(**QUICK).fit(frame, y)
+    expected = model.predict(frame)
+    assert_array_equal(model.predict(frame.assign(size=written(frame["size"]))), expected)
+    few = frame[frame["size"] != "small"]
+    few = few.assign(size=few["size"].cat.remove_unused_categories())
+    assert_array_equal(model.predict(few), expected[frame["size"] != "small"])
+    persistence.save(model, tmp_path / "model.skops")
+    again = persistence.load(tmp_path / "model.skops")
+    assert_array_equal(again.predict(frame.assign(size=written(frame["size"]))), expected)
+
+
+def test_a_strange_value_of_an_ordered_category_raises():
+    frame, y = with_sizes()
+    model = TableRegressor(**QUICK).fit(frame, y)
+    with pytest.raises(ValueError, match=r"has 'huge', which is none .*small, medium, large"):
+        model.predict(frame.assign(size="huge"))
+    bins = frame.assign(x=pd.cut(frame["x"], 4))
+    model = TableRegressor(**QUICK).fit(bins, y)
+    with pytest.raises(ValueError, match="Column 'x' of X has"):  # other bins for other rows
+        model.predict(bins.assign(x=pd.cut(frame["x"][:20], 4).reindex(frame.index)))
+
+
+@pytest.mark.parametrize(
+    "column, values, message",
+    [
+        ("day", 20210105, "holds numbers, but dates when"),
+        ("day", "2021-01-05", "holds words, but dates when"),
+        ("x", pd.Timestamp("2021-01-05"), "holds dates, but numbers when"),
+        ("x", pd.Categorical([1.0, 2.0] * 30), "holds categories, but numbers when"),
+    ],
+)
+def test_columns_of_another_kind_raise(column, values, message):
+    frame, y = with_sizes()
+    model = TableRegressor(**QUICK).fit(frame, y)
+    with pytest.raises(ValueError, match=message):
+        model.predict(frame.assign(**{column: values}))
+    assert np.isfinite(model.predict(frame.assign(**{column: np.nan}))).all()
+    assert_array_equal(
+        model.predict(frame.assign(x=frame["x"].astype(object))), model.predict(frame)
+    )
+
+
+def test_a_column_that_was_empty_in_training_may_hold_anything():
+    frame, y = with_sizes()
+    model = TableRegressor(**QUICK).fit(frame.assign(note=None), y)
+    expected = model.predict(frame.assign(note=None))
+    for values in ("late", 3.0, pd.Timestamp("2021-01-05")):
+        assert_array_equal(model.predict(frame.assign(note=values)), expected)
+
+
+def test_complex_columns_raise():
+    frame, y = with_sizes()
+    with pytest.raises(ValueError, match="Column 'x' of X is complex"):
+        TableRegressor(**QUICK).fit(frame.assign(x=frame["x"] + 1j), y)
+
+
+@pytest.mark.parametrize("form", ["{:.3f}", "{:.3f} %", "${:,.2f}", "{:e}"])
+def test_numbers_as_text_give_a_warning(form):
+    frame, _ = with_sizes()
+    texts = [form.format(1000 * value) for value in frame["x"]]
+    with pytest.warns(UserWarning, match="Column 'x' of X holds numbers as text, such as"):
+        read_columns(frame.assign(x=texts), "from_dtype")
+    commas = [text.replace(".", ",") for text in texts]
+    with pytest.warns(UserWarning, match="Column 'x' of X holds numbers as text, such as"):
+        read_columns(frame.assign(x=commas), "from_dtype")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[f"{i:05d}" for i in range(60)], [f"no. {i}" for i in range(60)], ["1", "2", "3"] * 20],
+    ids=["codes", "names", "few"],
+)
+def test_codes_and_names_give_no_warning(words):
+    frame, _ = with_sizes()
+    columns = read_columns(frame.assign(x=words), "from_dtype")  # warnings are errors
+    assert_array_equal(columns.categories, [2])
+
+
+def test_words_that_are_all_written_in_another_way_give_a_warning():
+    frame, y = mixed()
+    model = TableRegressor(**QUICK).fit(frame, y)
+    with pytest.warns(UserWarning, match="No value of column 'kind' of X, such as 'a ',"):
+        model.predict(frame.assign(kind=frame["kind"] + " "))
+    model.predict(frame.assign(kind=["a"] + ["c"] * 79))  # one that is known, or few rows
+    model.predict(frame[:3].assign(kind="c"))
+    model.predict(frame.assign(kind=None))
+
+
+def test_groups_must_not_be_missing():
+    frame, y = mixed()
+    groups = np.arange(80) // 4
+    for model in (TableRegressor(**QUICK), LABRegressor(max_iter=5)):
+        X = frame[["size"]].fillna(0.0)
+        with pytest.raises(ValueError, match="groups is missing for 4 items, the first is item 0"):
+            model.fit(X, y, groups=np.where(groups == 0, np.nan, groups))
+        with pytest.raises(ValueError, match="groups is missing for 1 items, the first is item 0"):
+            model.fit(X, y, groups=[None, *map(str, groups[1:])])
+        with pytest.raises(ValueError, match=r"groups has shape \(80, 2\)"):
+            model.fit(X, y, groups=np.stack([groups, groups], axis=1))
+
+
+def test_words_where_numbers_are_needed():
+    frame, y = mixed()
+    with pytest.raises(ValueError, match="X holds words, such as 'a', and TableRegressor reads"):
+        TableRegressor(**QUICK).fit(frame.to_numpy()[:, ::-1], y)
+    X = frame[["size"]].fillna(0.0)
+    for model in (TableRegressor(**QUICK), KreinRidge(), SimilarityRegressor()):
+        with pytest.raises(
+            ValueError, match=r"y holds words, such as 'low', and .* predicts numbers"
+        ):
+            model.fit(X, np.where(y > 100, "high", "low"))
+
+
+@pytest.mark.parametrize("model", [TableClassifier(**QUICK), KreinSVC(), SimilarityClassifier()])
+def test_missing_labels_are_counted(model):
+    frame, y = mixed()
+    X = frame[["size"]].fillna(0.0)
+    labels = pd.Series(np.where(y > 0.5, "high", "low"))
+    for dtype in (object, "string"):
+        with pytest.raises(ValueError, match="y has no label in 1 of 80 rows, the first in row 3"):
+            model.fit(X, labels.astype(dtype).mask(np.arange(80) == 3))

@@ -112,6 +112,8 @@ def check_groups(groups: Any, n: int) -> NDArray | None:
     if names.ndim == 0 or names.shape[0] != n:
         size = "a single value" if names.ndim == 0 else f"{names.shape[0]} entries"
         raise ValueError(f"groups has {size} but there are {n} items; name the group of each.")
+    if names.ndim > 1 and names.shape[1:] != (1,):
+        raise ValueError(f"groups has shape {names.shape}; give one group for each item.")
     names = column_or_1d(names)
     missing = np.array([name is None or name != name for name in names.tolist()])
     if missing.any():

@@ -34,7 +34,7 @@ def check_readable(A: Any, name: str = "X") -> None:
         raise ValueError(
             f"{name} is not a pandas table and holds more than numbers; pass {name}.to_pandas()."
         )
-    if np.ma.is_masked(A):
+    if isinstance(A, np.ma.MaskedArray) and np.ma.is_masked(A):
         raise ValueError(
             f"{name} has masked entries, and what is beneath the mask would count; pass "
             f"{name}.filled(np.nan) if gaps are allowed, or leave these rows out."
@@ -51,12 +51,20 @@ def validate_data(
     """
     for A, name in zip((X, *args), ("X", "y")):
         check_readable(A, name)
+    for y in args:
+        _check_words_of_labels(y)
     is_training = options.get("reset", True)
     if is_training:
         _check_unique_columns(X)
     else:
         X = align_columns(X, column_labels(estimator))
-    checked = check_data(estimator, X, *args, **options)
+    try:
+        checked = check_data(estimator, X, *args, **options)
+    except ValueError as error:
+        if "could not convert string to float" in str(error):
+            name = type(estimator).__name__
+            raise ValueError(_sentence_about_words(name, X, *args)) from None
+        raise
     if own is None:
         own = is_training and not get_tags(estimator).input_tags.pairwise
     if is_training and own:
@@ -66,6 +74,30 @@ def validate_data(
     if isinstance(checked, tuple):
         return own_copy(checked[0], X), *checked[1:]
     return own_copy(checked, X)
+
+
+def _sentence_about_words(name: str, X: Any, y: Any = None) -> str:
+    """What to do if X or y cannot be read as numbers."""
+    word = _first_word(X)
+    if word is None:
+        word = _first_word(y)
+        return f"y holds words, such as {word!r}, and {name} predicts numbers; use a classifier for classes."
+    return (
+        f"X holds words, such as {word!r}, and {name} reads numbers from it; encode them, or pass a data frame to "
+        "TableClassifier or TableRegressor."
+    )
+
+
+def _first_word(values: Any) -> str | None:
+    """The first string that is no number."""
+    for value in np.asarray(values, dtype=object).ravel():
+        try:
+            float(value)
+        except ValueError:
+            return str(value)
+        except TypeError:
+            continue
+    return None
 
 
 def labels_of(table: Any, axis: str = "columns") -> list[str] | None:
@@ -487,7 +519,12 @@ def check_targets(y: Any, name: str) -> NDArray:
     check_readable(y, "y")
     if np.asarray(y).dtype.kind in "mM":
         raise ValueError("y holds dates or durations; turn them into numbers, such as days, first.")
-    y = check_array(y, ensure_2d=False, dtype=[np.float64, np.float32], input_name="y")
+    try:
+        y = check_array(y, ensure_2d=False, dtype=[np.float64, np.float32], input_name="y")
+    except ValueError as error:
+        if "could not convert string to float" in str(error):
+            raise ValueError(_sentence_about_words(name, (), y)) from None
+        raise
     if y.ndim > 2:
         raise ValueError(f"y must have one or two dimensions, not {y.ndim}.")
     check_size(y, "y")
@@ -517,11 +554,16 @@ def check_labels(y: Any, name: str) -> NDArray:
     return y
 
 
-def _checked_label_objects(labels: NDArray) -> NDArray:
-    """Labels of type object, numbers as an array of numbers.
+def _check_words_of_labels(y: Any) -> None:
+    """Raise if a label is missing among words; scikit-learn's message would not say where, or fail."""
+    if not hasattr(y, "dtype") or np.ndim(y) != 1:
+        return
+    labels = np.asarray(y)
+    if labels.dtype == object and any(isinstance(label, str) for label in labels):
+        _check_not_missing(labels)
 
-    Raises if a label is missing (None, NaN, pandas' NA), or if strings are mixed with other types.
-    """
+
+def _check_not_missing(labels: NDArray) -> None:
     is_missing = [
         label is None
         or type(label).__name__ in ("NAType", "NaTType")
@@ -534,6 +576,14 @@ def _checked_label_objects(labels: NDArray) -> NDArray:
             f"y has no label in {len(rows)} of {len(labels)} rows, the first in row {rows[0]} "
             "counted from 0 (NaN or None); leave out the rows without a label."
         )
+
+
+def _checked_label_objects(labels: NDArray) -> NDArray:
+    """Labels of type object, numbers as an array of numbers.
+
+    Raises if a label is missing (None, NaN, pandas' NA), or if strings are mixed with other types.
+    """
+    _check_not_missing(labels)
     is_string = [isinstance(label, str) for label in labels]
     if any(is_string) and not all(is_string):
         kinds = sorted({type(label).__name__ for label in labels})

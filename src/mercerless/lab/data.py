@@ -7,11 +7,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
 
 from mercerless.core.blocks import is_dask, reduce_rows, take_rows
 from mercerless.core.copies import MergedRows, merge_copies
-from mercerless.core.folds import Split, find_copies, hold_out, join_groups, make_folds, some_rows
+from mercerless.core.folds import (
+    Split,
+    check_groups,
+    find_copies,
+    hold_out,
+    join_groups,
+    make_folds,
+    some_rows,
+)
 from mercerless.core.scaling import BLOCK_BYTES, FeatureScaling, possible_scalings, standard_scaling
 from mercerless.core.validation import weights_or_ones
 from mercerless.kernels.local import FixedPoints
@@ -91,8 +99,8 @@ def drop_weightless(
 ) -> tuple[Any, NDArray, NDArray, Any]:
     """Without the rows of weight 0."""
     if groups is not None:
+        check_groups(groups, len(y))
         groups = column_or_1d(groups)
-        check_consistent_length(y, groups)
     if np.all(weight > 0):
         return X, y, weight, groups
     used = np.flatnonzero(weight > 0)

@@ -1,5 +1,6 @@
 """Tables as they are: columns of words and missing values as numbers that a kernel can compare."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -14,7 +15,7 @@ from mercerless.core.copies import Observations
 from mercerless.core.folds import assign_folds, find_copies, join_groups
 from mercerless.core.optional import import_optional
 from mercerless.core.scaling import standard_scaling
-from mercerless.core.validation import check_real, holds_words, is_number_type
+from mercerless.core.validation import check_real, holds_words, is_number_type, warn
 from mercerless.lab.model import Rows, Settings
 from mercerless.lab.selection import held_out_losses
 from mercerless.table.small import mean_one
@@ -40,6 +41,10 @@ class EncodingLimits:
     gain: float = 0.03
     #: ... and by so many standard errors: rare categories with few held-out rows mislead otherwise.
     standard_errors: float = 2.0
+    #: Rows from which on a warning follows if none of their words is known.
+    strange_rows: int = 10
+    #: Share of words that look like numbers from which on a warning follows.
+    numbers_as_text: float = 0.9
     #: The code of a missing category ...
     missing: int = -2
     #: ... and of one that was not seen.
@@ -60,25 +65,64 @@ class Columns(NamedTuple):
         Their codes.
     of_frame : bool
         Whether they are columns of a data frame.
+    kinds : dict of int to str
+        Of a data frame, what other columns hold: "number", "date", "duration", "order" (ordered categories) or "empty".
+    orders : dict of int to list of str
+        The values of columns of ordered categories, in their order.
     """
 
     categories: NDArray
     encoder: Any = None
     of_frame: bool = False
+    kinds: dict[int, str] = {}  # noqa: RUF012, never changed
+    orders: dict[int, list[str]] = {}  # noqa: RUF012
 
     def numbers(self, X: Any) -> NDArray:
         """All columns as numbers, those of categories as codes; NaN for missing numbers."""
         if is_frame(X):
-            table = np.stack(
-                [_column(X.iloc[:, j], j in self.categories) for j in range(X.shape[1])], axis=1
-            )
+            table = np.stack([self._column(X.iloc[:, j], j) for j in range(X.shape[1])], axis=1)
         elif self.encoder is None:
             table = X
         else:
             table = np.array(X, dtype=np.float64)
         if self.encoder is not None:
-            table[:, self.categories] = self.encoder.transform(_words(X, self.categories))
+            words = _words(X, self.categories)
+            table[:, self.categories] = self.encoder.transform(words)
+            self._warn_of_strange_words(table, words, X)
         return check_real(table, allow_nan=True)
+
+    def _column(self, column: Any, place: int) -> NDArray:
+        """A column of a data frame as numbers: zeros for a category, whose codes come later."""
+        kind = self.kinds.get(place, "number")
+        if place in self.categories:
+            return np.zeros(len(column))
+        if kind == "empty":
+            return np.full(len(column), np.nan)
+        if kind == "order":
+            return _ranks(column, self.orders[place])
+        given = _kind(column)
+        may_be_numbers = kind == "number" and given == "word"
+        if self.kinds and given not in (kind, "empty") and not may_be_numbers:
+            raise ValueError(
+                f"Column {column.name!r} of X holds {_PLURALS[given]}, but {_PLURALS[kind]} when the model was "
+                "fitted; convert it."
+            )
+        return _numbers(column)
+
+    def _warn_of_strange_words(self, table: NDArray, words: NDArray, X: Any) -> None:
+        """Warn if a column has no word of the training rows: most likely these are written in another way."""
+        for place, j in enumerate(self.categories):
+            known = self.encoder.categories_[place]
+            has_known = np.any(table[:, j] >= 0)
+            if has_known or len(known) > LIMITS.most_indicators:
+                continue
+            strange = [word for word in words[:, place] if word is not None and word == word]
+            if len(strange) >= LIMITS.strange_rows:
+                name = X.columns[j] if is_frame(X) else j
+                warn(
+                    f"No value of column {name!r} of X, such as {strange[0]!r}, was there when the model was fitted, "
+                    f"such as {known[0]!r}; all count as unknown. Write them alike if they mean the same."
+                )
 
 
 def as_frame(X: Any, columns: Sequence[Any] | None = None) -> Any:
@@ -111,15 +155,24 @@ def holds_more_than_numbers(X: Any) -> bool:
 def read_columns(X: Any, categorical_features: Any) -> Columns:
     """The columns that are categories: by their type in a data frame, or as given by numbers, names or a mask."""
     chosen = _chosen(X, categorical_features)
+    kinds = {}
+    orders = {}
+    if is_frame(X):
+        others = [j for j in range(X.shape[1]) if j not in chosen]
+        kinds = {j: _kind(X.iloc[:, j]) for j in others}
+        kinds = {j: "number" if kind == "word" else kind for j, kind in kinds.items()}
+        orders = {j: _order(X.iloc[:, j]) for j in others if kinds[j] == "order"}
+        if isinstance(categorical_features, str):
+            _warn_of_numbers_as_text(X, chosen)
     if len(chosen) == 0:
-        return Columns(chosen)
+        return Columns(chosen, None, bool(orders), kinds, orders)
     encoder = OrdinalEncoder(
         handle_unknown="use_encoded_value",
         unknown_value=LIMITS.unknown,
         encoded_missing_value=LIMITS.missing,
         dtype=np.float64,
     )
-    return Columns(chosen, encoder.fit(_words(X, chosen)), is_frame(X))
+    return Columns(chosen, encoder.fit(_words(X, chosen)), is_frame(X), kinds, orders)
 
 
 def _chosen(X: Any, requested: Any) -> NDArray:
@@ -180,17 +233,87 @@ def _word(value: Any) -> str:
     return str(value)
 
 
-def _column(column: Any, category: bool) -> NDArray:
-    """A column of a data frame as numbers; dates are days, ordered categories their places."""
-    if category:
-        return np.zeros(len(column))
+_PLURALS = {
+    "number": "numbers",
+    "date": "dates",
+    "duration": "durations",
+    "order": "categories",
+    "word": "words",
+}
+
+
+def _kind(column: Any) -> str:
+    """What a column of a data frame that is no category holds."""
     kind = column.dtype
     if hasattr(kind, "categories"):
-        codes = np.asarray(column.cat.codes, dtype=np.float64)
-        return np.where(codes < 0, np.nan, codes)
-    if getattr(kind, "kind", "") in "mM":
-        unit = "datetime64[us]" if kind.kind == "M" else "timedelta64[us]"
+        return "order"
+    gaps = column.isna()
+    if gaps.all():
+        return "empty"
+    mark = getattr(kind, "kind", "")
+    if mark in "mM":
+        return "date" if mark == "M" else "duration"
+    if holds_words(column):
+        return "word"
+    is_date = mark == "O" and all(
+        gap or isinstance(value, date) for value, gap in zip(column, gaps)
+    )
+    return "date" if is_date else "number"
+
+
+def _order(column: Any) -> list[str]:
+    """The values of a column of ordered categories, in their order."""
+    return [_word(value) for value in column.cat.categories]
+
+
+def _ranks(column: Any, order: list[str]) -> NDArray:
+    """The places of values among the ordered categories of the training rows, whatever type the column has."""
+    places = {word: float(place) for place, word in enumerate(order)}
+    words = [None if gap else _word(value) for value, gap in zip(column, column.isna())]
+    strange = next((word for word in words if word is not None and word not in places), None)
+    if strange is not None:
+        raise ValueError(
+            f"Column {column.name!r} of X has {strange!r}, which is none of its ordered categories when the model was "
+            f"fitted ({', '.join(order[:5])}{', ...' if len(order) > 5 else ''})."
+        )
+    return np.array([np.nan if word is None else places[word] for word in words])
+
+
+def _warn_of_numbers_as_text(X: Any, columns: NDArray) -> None:
+    """Warn of columns of words that are nearly all different and look like numbers."""
+    for j in columns:
+        column = X.iloc[:, j].dropna()
+        if hasattr(column.dtype, "categories"):
+            continue
+        words = column.astype(str).unique()
+        if len(words) <= max(LIMITS.most_indicators, len(X) / 2):
+            continue
+        numbers = [word for word in words if re.fullmatch(_NUMBER_AS_TEXT, word.strip())]
+        if len(numbers) >= LIMITS.numbers_as_text * len(words):
+            warn(
+                f"Column {X.columns[j]!r} of X holds numbers as text, such as {numbers[0]!r}, which are used as "
+                "categories; convert it to numbers, or leave it out."
+            )
+
+
+#: A number with a sign, a currency, marks of thousands, a decimal comma or a percent sign, and without a leading zero.
+_NUMBER_AS_TEXT = (
+    r"[+-]?[$\u20ac\u00a3]?\s?[+-]?(?=\W*\d)(?:0|[1-9][\d.,' \u00a0\u202f]*)?(?:[.,]\d+)?"
+    r"(?:[eE][+-]?\d+)?\s?%?"
+)
+
+
+def _numbers(column: Any) -> NDArray:
+    """A column of numbers, dates or durations of a data frame as numbers; dates are days."""
+    kind = column.dtype
+    mark = getattr(kind, "kind", "")
+    if mark in "mM":
+        unit = "datetime64[us]" if mark == "M" else "timedelta64[us]"
         return _days(np.asarray(column, dtype=unit))
+    if mark == "c":
+        raise ValueError(
+            f"Column {column.name!r} of X is complex (Complex data not supported); pass its real part or its modulus."
+        )
     try:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
