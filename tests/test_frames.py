@@ -2,9 +2,23 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone, is_classifier
 
+from mercerless import (
+    AsymmetricRidge,
+    AsymmetricRidgeClassifier,
+    DANKClassifier,
+    DANKRegressor,
+    LABClassifier,
+    LABRegressor,
+    SimilarityClassifier,
+    SimilarityRegressor,
+    SimilaritySVC,
+    TableClassifier,
+    TableRegressor,
+)
 from mercerless.comparison.problem import make_problem
-from mercerless.core.validation import holds_words, is_number_type
+from mercerless.core.validation import align_by_name, holds_words, is_number_type
 
 pd = pytest.importorskip("pandas")
 
@@ -216,3 +230,45 @@ def test_a_constant_of_several_lines_is_described_in_one_sentence():
     with pytest.raises(ValueError, match="in every row") as raised:
         make_problem(frame.drop(columns="y"), frame["y"])
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SimilarityRegressor(cv=2),
+        DANKRegressor(),
+        AsymmetricRidge(),
+        LABRegressor(max_iter=5),
+        TableRegressor(members=["local"], max_iter=5),
+        SimilarityClassifier(cv=2),
+        SimilaritySVC(),
+        DANKClassifier(),
+        AsymmetricRidgeClassifier(),
+        LABClassifier(max_iter=5),
+        TableClassifier(members=["local"], max_iter=5),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_score_finds_labels_and_weights_by_name_as_fit_does(model):
+    frame = pd.DataFrame(X, index=NAMES, columns=["a", "b", "c"])
+    target = pd.Series(X[:, 0] + X[:, 1], index=NAMES)
+    if is_classifier(model):
+        target = pd.Series(np.where(target > 0, "high", "low"), index=NAMES)
+    weight = pd.Series(RNG.uniform(0.1, 3.0, 40), index=NAMES)
+    order = RNG.permutation(40)
+    fitted = clone(model).fit(frame, target)
+    expected = fitted.score(frame, target.to_numpy(), weight.to_numpy())
+    assert fitted.score(frame, target.iloc[order], weight.iloc[order]) == pytest.approx(expected)
+    assert expected > 0.5
+
+
+def test_positions_in_another_order_give_a_warning():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    target = pd.Series(X[:, 0], name="size")
+    with pytest.warns(UserWarning, match="The values 'size' have the numbers of the rows of X"):
+        values = align_by_name(frame, target.sort_values())
+    np.testing.assert_array_equal(values, np.sort(X[:, 0]))
+    # these are no positions, or are the same: warnings are errors
+    same = [(frame[:20], target[20:]), (frame, target), (X, target.sort_values())]
+    for rows, values in [*same, (frame.sort_values("b"), target.sort_values())]:
+        align_by_name(rows, values)

@@ -12,7 +12,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -39,6 +45,52 @@ from mercerless.kernels import Kernel, MatrixFunction, PairFunction, as_kernel
 from mercerless.kernels.base import own_kernel
 from mercerless.kernels.items import recognize, takes_objects
 from mercerless.lowrank import Landmarks, select_landmarks
+
+
+class NamedClassifierMixin(ClassifierMixin):
+    """scikit-learn's mixin of classifiers; `score` matches labels and weights to rows by name, as `fit` does."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on these items.
+
+        Parameters
+        ----------
+        X : array-like
+            Items, as for `predict`.
+        y : array-like
+            Their labels, matched by name if pandas names the rows of both.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the items, matched as y.
+
+        Returns
+        -------
+        float
+            The share of correct predictions; with several labels per item, of items with all labels correct.
+        """
+        return super().score(X, align_by_name(X, y), align_by_name(X, sample_weight))
+
+
+class NamedRegressorMixin(RegressorMixin):
+    """scikit-learn's mixin of regressors; `score` matches targets and weights to rows by name, as `fit` does."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R2, the share of the variance of the targets that is predicted.
+
+        Parameters
+        ----------
+        X : array-like
+            Items, as for `predict`.
+        y : array-like
+            Their targets, matched by name if pandas names the rows of both.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the items, matched as y.
+
+        Returns
+        -------
+        float
+            At most 1; 0 for the mean of the targets.
+        """
+        return super().score(X, align_by_name(X, y), align_by_name(X, sample_weight))
 
 
 class FittedEstimator(CallbackSupportMixin, BaseEstimator):

@@ -219,7 +219,8 @@ def align_by_name(X: Any, values: Any) -> Any:
 
     Values are reordered if the index of X and their own hold the same unique names in another order and neither is
     a RangeIndex, which numbers positions. Of a dict or list of tables the first with names decides. Anything else is
-    read by position, as in scikit-learn. The number of values is not checked.
+    read by position, as in scikit-learn, with a warning if the values have the positions of X in another order. The
+    number of values is not checked.
 
     Parameters
     ----------
@@ -235,6 +236,7 @@ def align_by_name(X: Any, values: Any) -> Any:
     """
     rows = _row_names(X)
     given = _index_of(values)
+    _warn_of_other_positions(X, values)
     if rows is None or given is None or len(rows) != len(given) or not given.is_unique:
         return values
     positions = np.asarray(given.get_indexer(rows))
@@ -242,6 +244,25 @@ def align_by_name(X: Any, values: Any) -> Any:
     if is_other_set or np.array_equal(positions, np.arange(len(positions))):
         return values
     return values.iloc[positions]
+
+
+def _warn_of_other_positions(X: Any, values: Any) -> None:
+    """Warn if rows are numbered 0, 1, 2, ... and the values have the same numbers in another order."""
+    if not all(hasattr(table, "iloc") and hasattr(table, "index") for table in (X, values)):
+        return
+    positions = np.arange(len(X))
+    is_numbered = type(X.index).__name__ == "RangeIndex" and np.array_equal(X.index, positions)
+    if not is_numbered or len(values) != len(X) or np.asarray(values.index).dtype.kind not in "iu":
+        return
+    given = np.asarray(values.index)
+    if np.array_equal(given, positions) or not np.array_equal(np.sort(given), positions):
+        return
+    name = getattr(values, "name", None)
+    which = "The labels, weights or groups" if name is None else f"The values {name!r}"
+    warn(
+        f"{which} have the numbers of the rows of X in another order as their index, but are read by position; bring "
+        "both into the same order, or call reset_index(drop=True) if they are."
+    )
 
 
 def _row_names(X: Any) -> Any:

@@ -10,14 +10,20 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cholesky, eigvalsh
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from mercerless.core.basis import Basis, make_basis
 from mercerless.core.descent import GradientSearch
-from mercerless.core.estimator import KernelPredictor, Progress, class_scores, pair_votes
+from mercerless.core.estimator import (
+    KernelPredictor,
+    NamedClassifierMixin,
+    NamedRegressorMixin,
+    Progress,
+    class_scores,
+    pair_votes,
+)
 from mercerless.core.memory import check_memory, memory_budget, row_blocks, with_settings
 from mercerless.core.validation import (
     check_classes,
@@ -510,7 +516,7 @@ def _reciprocal_twins(distance: NDArray) -> NDArray:
     return np.argmin(among_train * among_new, axis=1)
 
 
-class DANKClassifier(ClassifierMixin, _DANK):
+class DANKClassifier(NamedClassifierMixin, _DANK):
     """Support vector classification with a kernel matrix that adapts to the data.
 
     Solves, for every pair of classes with labels y in {-1, +1}::
@@ -695,7 +701,7 @@ class DANKClassifier(ClassifierMixin, _DANK):
         return self.classes_[scores.argmax(axis=1)]
 
 
-class DANKRegressor(RegressorMixin, _DANK):
+class DANKRegressor(NamedRegressorMixin, _DANK):
     """Support vector regression with a kernel matrix that adapts to the data.
 
     Solves::

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 
 from mercerless.core.blocks import is_dask, reduce_rows, take_rows
 from mercerless.core.copies import MergedRows, merge_copies
@@ -99,6 +99,7 @@ def drop_weightless(
 ) -> tuple[Any, NDArray, NDArray, Any]:
     """Without the rows of weight 0."""
     if groups is not None:
+        check_consistent_length(y, groups)
         check_groups(groups, len(y))
         groups = column_or_1d(groups)
     if np.all(weight > 0):

@@ -5,12 +5,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.blocks import is_dask
-from mercerless.core.estimator import Progress, signed_targets
+from mercerless.core.estimator import (
+    NamedClassifierMixin,
+    NamedRegressorMixin,
+    Progress,
+    signed_targets,
+)
 from mercerless.core.scaling import FeatureScaling
 from mercerless.core.validation import (
     align_columns,
@@ -221,7 +226,7 @@ class _LAB(LocalEstimator):
         yield self.expansion_, self.expansion_.compare(rows)
 
 
-class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
+class LABRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin, _LAB):
     """Regression on few support points, each with its own learned bandwidth for every feature.
 
     ``f(x) = sum_j dual_coef_j k(x, s_j) + linear part``, ``k(x, s_j) = exp(-sum_f ((x_f - s_jf) / h_jf)^2 / 2)`` or
@@ -357,7 +362,7 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _LAB):
         )
 
 
-class LABClassifier(LocalClassifierMixin, ClassifierMixin, _LAB):
+class LABClassifier(LocalClassifierMixin, NamedClassifierMixin, _LAB):
     """Classification on few support points, each with its own learned bandwidth for every feature.
 
     Least squares on targets of plus and minus one (one column for two classes, one per class otherwise) with the model

@@ -12,7 +12,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, clone, is_classifier
+from sklearn.base import MultiOutputMixin, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
 from sklearn.utils.class_weight import compute_sample_weight
@@ -24,6 +24,8 @@ from mercerless.core.blocks import blockwise, is_dask, take_rows
 from mercerless.core.conformal import ConformalMixin, conformal_quantile, interval_radius
 from mercerless.core.estimator import (
     GroupedPredictor,
+    NamedClassifierMixin,
+    NamedRegressorMixin,
     check_diagonal,
     encode_classes,
     encode_numbers,
@@ -1059,7 +1061,7 @@ def _compared_with(rows: LandmarkRows, kernel: Kernel, items: Any, used: NDArray
     }
 
 
-class SimilarityClassifier(ClassifierMixin, _Similarity):
+class SimilarityClassifier(NamedClassifierMixin, _Similarity):
     """The automatic classifier for any similarity or distance: a stack of calibrated learners.
 
     No single remedy for an indefinite matrix wins everywhere, and picking one by cross-validation often picks
@@ -1375,7 +1377,7 @@ class SimilarityClassifier(ClassifierMixin, _Similarity):
         return tags
 
 
-class SimilarityRegressor(MultiOutputMixin, RegressorMixin, _Similarity):
+class SimilarityRegressor(MultiOutputMixin, NamedRegressorMixin, _Similarity):
     """The automatic regressor for any similarity or distance: a stack of learners.
 
     The same families as `SimilarityClassifier` but those of classes and the logistic ones, without calibration

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
@@ -14,6 +13,7 @@ from mercerless.core.basis import Basis
 from mercerless.core.estimator import (
     KernelPredictor,
     KernelTransformer,
+    NamedClassifierMixin,
     class_scores,
     landmark_rows,
 )
@@ -121,7 +121,7 @@ def _some_landmarks(requested: Any, n: int) -> Landmarks | None:
     return None if requested is None else as_landmarks(requested)
 
 
-class SimilaritySVC(ClassifierMixin, KernelPredictor):
+class SimilaritySVC(NamedClassifierMixin, KernelPredictor):
     """Support vector machine on similarities as features, with the 1-norm of the coefficients as penalty.
 
     ``min_{a, b} sum_j |a_j| + C / mean|k(z, z)| * sum_i max(0, 1 - y_i (sum_j k(x_i, z_j) a_j + b))``

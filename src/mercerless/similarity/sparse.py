@@ -5,12 +5,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercerless.core.averaging import Units
 from mercerless.core.conformal import ConformalMixin
-from mercerless.core.estimator import FittedEstimator
+from mercerless.core.estimator import FittedEstimator, NamedClassifierMixin, NamedRegressorMixin
 from mercerless.core.folds import OutOfFold, Split, hold_out, make_folds
 from mercerless.core.threads import blas_threads
 from mercerless.core.validation import (
@@ -183,7 +183,7 @@ class HitsLearner(ConformalMixin, FittedEstimator):
         return tags
 
 
-class HitsClassifier(ClassifierMixin, HitsLearner):
+class HitsClassifier(NamedClassifierMixin, HitsLearner):
     """Classifier for sparse similarities: hits of a sequence search, links of a graph, thresholded similarities.
 
     Every item has a few hits among the training items; all other pairs are unknown, or not similar. Six families of
@@ -323,7 +323,7 @@ class HitsClassifier(ClassifierMixin, HitsLearner):
         return self.classes_[self.predict_proba(X, reverse).argmax(axis=1)]
 
 
-class HitsRegressor(MultiOutputMixin, RegressorMixin, HitsLearner):
+class HitsRegressor(MultiOutputMixin, NamedRegressorMixin, HitsLearner):
     """Regressor for sparse similarities: hits of a search, links of a graph, thresholded similarities.
 
     As `HitsClassifier`: means of the hits' numbers, ridge regression on the rows, propagation of the numbers along the

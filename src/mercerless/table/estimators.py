@@ -7,13 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.blocks import is_dask, take_rows
 from mercerless.core.copies import Observations, near_copies
-from mercerless.core.estimator import Progress, class_scores, signed_targets
+from mercerless.core.estimator import (
+    NamedClassifierMixin,
+    NamedRegressorMixin,
+    Progress,
+    class_scores,
+    signed_targets,
+)
 from mercerless.core.folds import find_copies, join_groups
 from mercerless.core.memory import memory_budget
 from mercerless.core.scaling import FeatureScaling
@@ -340,7 +346,7 @@ class _Table(LocalEstimator):
         return tags
 
 
-class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Table):
+class TableRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin, _Table):
     """Regression on a table as it is, with its words, dates and empty cells, and nothing to tune.
 
     Several kinds of models compete on held-out rows, and their average predicts: machines on few support points with
@@ -586,7 +592,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Tab
         return transformed.take(observed.number)
 
 
-class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
+class TableClassifier(LocalClassifierMixin, NamedClassifierMixin, _Table):
     """Classification of a table as it is, with its words, dates and empty cells, and nothing to tune.
 
     The members of `TableRegressor` on targets of plus and minus one (one column for two classes, one per class
