@@ -410,3 +410,24 @@ def test_the_command_that_goes_on_reads_the_same_data():
     without_seed = parser.parse_args(["compare", "t.csv"])
     assert "--seed" not in command_to_continue(without_seed)
     assert "--no-rows" not in command_to_continue(without_seed)
+
+
+def test_groups_must_not_be_missing():
+    rows = RNG.normal(size=(40, 3))
+    y = np.repeat(["a", "b"], 20)
+    groups = np.arange(40) // 2
+    for missing in (np.where(groups < 3, np.nan, groups), [""] * 6 + list(map(str, groups[6:]))):
+        with pytest.raises(ValueError, match="groups is missing for 6 of 40 items"):
+            make_problem(rows, y, groups=missing)
+    unlabeled = np.where(groups < 3, "", y)
+    assert len(make_problem(rows, unlabeled, groups=np.where(groups < 3, np.nan, groups)).y) == 34
+
+
+@pytest.mark.parametrize("y", [np.repeat(["a", "b"], 20), np.linspace(0.5, 3.0, 40)])
+def test_a_column_with_the_labels_is_mentioned(y):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": RNG.normal(size=40), "kind": ["u", "v"] * 20})
+    for table in (frame.assign(result=y), frame[["x"]].assign(result=y)):
+        guesses = {guess.what: guess.value for guess in make_problem(table, y).guesses}
+        assert guesses["the labels themselves"] == "column 'result'"
+    assert "the labels themselves" not in str(make_problem(frame, y).guesses)

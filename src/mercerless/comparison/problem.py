@@ -234,6 +234,8 @@ def make_problem(
     problem = _without_rare(problem, guesses)
     if problem.is_classification and problem.y_test is not None:
         _check_test_classes(problem.y, problem.y_test)
+    _check_group_gaps(problem.groups)
+    _note_copies_of_target(problem, guesses)
     return replace(problem, guesses=tuple(guesses))
 
 
@@ -312,6 +314,42 @@ def _check_groups(groups: ArrayLike, n_items: int) -> NDArray:
             f"There are {len(np.unique(groups))} groups; five-fold validation needs at least 5."
         )
     return groups
+
+
+def _check_group_gaps(groups: NDArray | None) -> None:
+    """Raise if items that are learned from have no group; they would all be one."""
+    if groups is None:
+        return
+    n_missing = sum(map(is_missing, groups.tolist()))
+    if n_missing:
+        raise ValueError(
+            f"groups is missing for {n_missing} of {len(groups)} items; give items that belong to no other a group of "
+            "their own."
+        )
+
+
+def _note_copies_of_target(problem: Problem, guesses: list[Guess]) -> None:
+    """Record columns of a table that hold the labels themselves."""
+    if problem.is_matrix:
+        return
+    columns = problem.X.items() if hasattr(problem.X, "items") else enumerate(problem.X.T)
+    names = list(problem.roles or ())
+    are_numbers = problem.y.dtype.kind in "biuf"
+    copies = []
+    for place, (name, column) in enumerate(columns):
+        values = np.asarray(column)
+        if (values.dtype.kind in "biuf") != are_numbers:
+            continue
+        is_copy = (
+            np.array_equal(values, problem.y) if are_numbers else list(values) == list(problem.y)
+        )
+        if is_copy:
+            copies.append(names[place] if names else str(name))
+    if copies:
+        why = "leave it out unless it is known before the label is"
+        guesses.append(
+            Guess("the labels themselves", f"column {listed(map(repr, copies))}", why, "drop")
+        )
 
 
 def _without_gaps(X: NDArray, kind: str | None, guesses: list[Guess]) -> NDArray:
