@@ -475,4 +475,46 @@ BUGS = [
         'interrupted, nothing was written.", file=sys.stderr) return 0',
         f"{PROPERTIES} -k exit_codes",
     ),
+    Bug(
+        "read-thousands-of-new-rows-as-gaps",
+        "cells = cells.map(dict(zip(cells, plain_numbers(list(cells)))))",
+        "pass",
+        "test_cli_fit_predict.py -k another_way",
+    ),
+    Bug(
+        "read-other-dates-as-gaps",
+        "return as_dates(cells, form)",
+        "return dates",
+        "test_cli_fit_predict.py -k another_way",
+    ),
+    Bug(
+        "read-labels-of-thousands-as-gaps",
+        "return _as_numbers(plain_numbers(cells))",
+        "return _as_numbers(cells)",
+        "test_corpus.py -k few_labels_with_thousands",
+    ),
+    Bug(
+        "read-points-of-thousands-as-decimals",
+        "return cell if plain == text else plain",
+        "return cell",
+        "test_corpus.py -k beside_decimal_commas",
+    ),
+    Bug(
+        "read-excel-errors-as-comments",
+        'startswith("#") and not line.lstrip().startswith(EXCEL_ERRORS)',
+        'startswith("#")',
+        "test_corpus.py -k errors_of_excel",
+    ),
+    Bug(
+        "read-labels-of-other-names-in-order",
+        "_check_names(rows, ids, path)",
+        "pass",
+        "test_corpus.py -k other_names",
+    ),
+    Bug(
+        "read-missing-groups-as-one",
+        "_check_group_gaps(problem.groups)",
+        "pass",
+        "test_compare_inputs.py -k groups_must_not",
+    ),
 ]

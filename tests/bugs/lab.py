@@ -201,8 +201,8 @@ BUGS = [
     # tables
     Bug(
         "lab2-gaps-of-ordered-categories",
-        "np.where(codes < 0, np.nan, codes)",
-        "codes",
+        "np.nan if word is None else places[word]",
+        "-1.0 if word is None else places[word]",
         f"{PARTS} -k ordered_categories",
     ),
     Bug(

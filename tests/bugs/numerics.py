@@ -909,5 +909,26 @@ BUGS = [
     ),
     Bug("threads-of-kernels-lost", "1 if alone else allowed_threads()", "1", THREADS),
     Bug("threads-held-for-good", "_HELD.release()", "pass", THREADS),
-    Bug("mask-read", "if np.ma.is_masked(A):", "if False:", "test_contract.py -k beneath_a_mask"),
+    Bug(
+        "mask-read",
+        "if isinstance(A, np.ma.MaskedArray) and np.ma.is_masked(A):",
+        "if False:",
+        "test_contract.py -k beneath_a_mask",
+    ),
+    Bug(
+        "names-score-by-position",
+        """At most 1; 0 for the mean of the targets.
+        \"\"\"
+        return super().score(X, align_by_name(X, y), align_by_name(X, sample_weight))""",
+        """At most 1; 0 for the mean of the targets.
+        \"\"\"
+        return super().score(X, y, sample_weight)""",
+        "test_frames.py -k score_finds_labels",
+    ),
+    Bug(
+        "names-positions-without-a-word",
+        "_warn_of_other_positions(X, values) if rows is None",
+        "if rows is None",
+        "test_frames.py -k positions_in_another_order",
+    ),
 ]
