@@ -1223,3 +1223,22 @@ def test_labels_that_are_numbers_with_units_are_explained(tmp_path):
     (tmp_path / "t.csv").write_text(lines([("a", "y"), *rows]))
     with pytest.raises(ValueError, match=r"if the labels are numbers, write them as 1234\.5"):
         read_problem(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_a_title_with_empty_cells_beside_it_is_left_out(tmp_path, mark):
+    table = lines([TABLE.columns, *TABLE.to_numpy()], mark)
+    title = f"Survey of 2021{3 * mark}\n{3 * mark}\n"
+    (tmp_path / "t.csv").write_text(title + table)
+    (tmp_path / "plain.csv").write_text(table)
+    problem = read_problem(tmp_path / "t.csv", labels="target")
+    np.testing.assert_array_equal(problem.X, read_problem(tmp_path / "plain.csv").X)
+    assert list(problem.y) == list(Y) and "Survey of 2021" in str(problem.guesses)
+
+
+def test_the_first_line_of_a_triangle_is_no_title(tmp_path):
+    rows = [[IDS[i], *D[i, :i], *([""] * (N - i - 1))] for i in range(N)]
+    (tmp_path / "D.csv").write_text(lines(rows))
+    (tmp_path / "y.txt").write_text("\n".join(Y))
+    problem = read_problem(tmp_path / "D.csv", labels=str(tmp_path / "y.txt"))
+    np.testing.assert_allclose(problem.X, D)

@@ -317,9 +317,10 @@ def parse_table(text: str, path: Path) -> CellTable:
     separator, decimal = _dialect(rows[:100])
     lengths = [_count(row, separator) for row in rows]
     title = ""
-    if _has_title(lengths):
-        title = rows[0].strip()
-        lines, rows, lengths = lines[1:], rows[1:], lengths[1:]
+    n_title = 1 if _has_title(lengths) else _count_title_rows(rows[:20], separator)
+    if n_title:
+        title = rows[0].strip().rstrip(separator)
+        lines, rows, lengths = lines[n_title:], rows[n_title:], lengths[n_title:]
     if any(row.count('"') % 2 for row in rows):  # a quoted cell goes over several lines
         lines = []
         lengths = [max(lengths)]
@@ -361,6 +362,30 @@ def _has_title(lengths: list[int]) -> bool:
     """Whether the first line has one cell, and all others as many as each other, three or more."""
     others = set(lengths[1:])
     return len(lengths) > 3 and lengths[0] == 1 and len(others) == 1 and min(others) > 2
+
+
+def _count_title_rows(rows: list[str], separator: str) -> int:
+    """Return the number of rows above the header: a title with empty cells beside it, and empty rows, as Excel writes.
+
+    Below them must be a row of words without an empty cell, and below that one with a number.
+    """
+    if separator == SPACES:
+        return 0
+    try:
+        cells = [[cell.strip() for cell in row] for row in csv.reader(rows, delimiter=separator)]
+    except csv.Error:  # a cell of enormous length
+        return 0
+    filled = [[cell for cell in row if cell] for row in cells]
+    if len(cells[0]) < 3 or len(filled[0]) != 1 or is_number(filled[0][0]):
+        return 0
+    header = next((place for place, row in enumerate(filled) if place and row), None)
+    if header is None or header + 1 >= len(cells):
+        return 0
+    is_header = len(filled[header]) == len(cells[header]) and not any(
+        map(is_number, filled[header])
+    )
+    has_numbers = any(map(is_number, filled[header + 1]))
+    return header if is_header and has_numbers else 0
 
 
 def _with_none_levels(table: CellTable) -> CellTable:
