@@ -21,6 +21,7 @@ from mercerless import (
 from mercerless.similarity import hit_families as f
 from mercerless.similarity import hits as h
 from mercerless.similarity.hit_stack import fit_hit_stack
+from mercerless.similarity.sparse import check_hits
 
 
 def planted(n=240, n_classes=3, n_hits=12, noise=0.35, seed=0):
@@ -506,3 +507,28 @@ def test_many_items_take_linear_memory():
     model = HitsClassifier(random_state=0).fit(S, y)
     assert len(model.out_of_fold_.rows) < 3000  # a single tenth is held out
     assert np.mean(model.predict(S[:500]) == y[:500]) > 0.95
+
+
+def test_repeated_hits_are_added_with_a_warning(data, model):
+    S = data[0][:5]
+    listed = coo_array(S)
+    twice = coo_array(
+        (
+            np.r_[listed.data, listed.data[:3]],
+            (np.r_[listed.row, listed.row[:3]], np.r_[listed.col, listed.col[:3]]),
+        ),
+        shape=S.shape,
+    )
+    with pytest.warns(UserWarning, match="X lists 3 hits of pairs that it has already"):
+        added = check_hits(twice, "X", "HitsClassifier")
+    assert_allclose(added.toarray(), twice.toarray())
+    check_hits(listed, "X", "HitsClassifier")  # warnings are errors
+
+
+def test_a_frame_of_sparse_columns_is_explained(data):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame.sparse.from_spmatrix(data[0])
+    with pytest.raises(TypeError, match=r"pass X\.sparse\.to_coo\(\)"):
+        HitsClassifier().fit(frame, data[1])
+    with pytest.raises(TypeError, match="for a full matrix use SimilarityClassifier"):
+        HitsClassifier().fit(pd.DataFrame(data[0].toarray()), data[1])

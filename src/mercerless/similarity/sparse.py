@@ -443,7 +443,15 @@ class HitsRegressor(MultiOutputMixin, NamedRegressorMixin, HitsLearner):
 
 
 def check_hits(X: Any, name: str, learner: str) -> csr_array:
-    """Hits as a sparse array of finite, nonnegative float64 without duplicates; nothing of the user's is changed."""
+    """Hits as a sparse array of finite, nonnegative float64 without duplicates; nothing of the user's is changed.
+
+    Values of duplicates are added, with a warning.
+    """
+    if hasattr(X, "iloc") and all(hasattr(dtype, "fill_value") for dtype in X.dtypes):
+        raise TypeError(
+            f"{name} is a data frame of sparse columns; bring rows and columns into the same order and pass "
+            f"{name}.sparse.to_coo()."
+        )
     if not issparse(X):
         other = learner.replace("Hits", "Similarity")
         raise TypeError(
@@ -458,6 +466,12 @@ def check_hits(X: Any, name: str, learner: str) -> csr_array:
         )
     hits = csr_array(X, dtype=np.float64, copy=True)
     hits.sum_duplicates()
+    n_repeated = X.nnz - hits.nnz
+    if n_repeated:
+        warn(
+            f"{name} lists {n_repeated} hits of pairs that it has already; the values of a pair are added, as scipy "
+            "does. Keep the best hit of each pair."
+        )
     if not np.all(np.isfinite(hits.data)):
         raise ValueError(
             f"{name} has entries that are not finite; leave unknown pairs out instead."
