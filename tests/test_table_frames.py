@@ -212,3 +212,9 @@ def test_missing_labels_are_counted(model):
     for dtype in (object, "string"):
         with pytest.raises(ValueError, match="y has no label in 1 of 80 rows, the first in row 3"):
             model.fit(X, labels.astype(dtype).mask(np.arange(80) == 3))
+
+
+def test_dates_where_numbers_are_needed():
+    frame, y = with_sizes()
+    with pytest.raises(TypeError, match="X holds dates or durations beside numbers; turn them"):
+        KreinRidge().fit(frame[["day", "x"]], y)

@@ -65,6 +65,13 @@ def validate_data(
             name = type(estimator).__name__
             raise ValueError(_sentence_about_words(name, X, *args)) from None
         raise
+    except TypeError as error:
+        if type(error).__name__ == "DTypePromotionError":
+            raise TypeError(
+                "X holds dates or durations beside numbers; turn them into numbers, such as days, or pass the data "
+                "frame to TableClassifier or TableRegressor."
+            ) from None
+        raise
     if own is None:
         own = is_training and not get_tags(estimator).input_tags.pairwise
     if is_training and own:
