@@ -65,7 +65,8 @@ class TestAlignByName:
             assert v.align_by_name(rows, self.values) is self.values
         positions = pd.DataFrame(np.eye(4))  # a RangeIndex
         values = self.values.set_axis([3, 1, 2, 0])
-        assert v.align_by_name(positions, values) is values
+        with pytest.warns(UserWarning, match="numbers of the rows of X in another order"):
+            assert v.align_by_name(positions, values) is values
         longer = pd.Series(range(5), index=list("edcba"))
         assert v.align_by_name(self.rows, longer) is longer
         assert v.align_by_name(self.rows, [4, 2, 3, 1]) == [4, 2, 3, 1]
