@@ -16,6 +16,7 @@ from oracles.hyper import (
     universal_kriging,
     wishart_hyper,
 )
+from scipy.linalg import solve_triangular
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.svm import SVC, SVR
@@ -32,6 +33,10 @@ from mercerless.hyper.selection import (
     ridge_validation,
 )
 from mercerless.hyper.solver import (
+    ComparedPath,
+    InverseFactor,
+    NormalEquations,
+    WhitenedPath,
     hyper_path,
     normal_equations,
     ridge_cg,
@@ -233,6 +238,41 @@ def test_normal_equations_are_the_sum_of_their_blocks():
     assert [part.n_pairs for part in parts] == [25, 49, 70]
     np.testing.assert_allclose(sum(part.gram for part in parts), whole.gram, rtol=1e-10)
     np.testing.assert_allclose(sum(part.rhs for part in parts), whole.rhs, rtol=1e-10)
+
+
+@pytest.mark.parametrize("p", [1, 49, 50, 51, 130])
+def test_products_with_the_inverse_factor_whiten_like_a_triangular_solve(p):
+    rng = np.random.default_rng(p)
+    L = whiten(GaussianHyper(2.0).gram(rng.normal(size=(p, 3))))
+    B = rng.normal(size=(40, p)) @ L.T  # whitened it is of the order of one
+    expected = solve_triangular(L, B.T, lower=True).T
+    np.testing.assert_allclose(InverseFactor(L)(B), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_settings_are_compared_by_the_solutions_of_the_path(fit_intercept):
+    X, hyper = items(15), GaussianHyper()
+    centers = choose_centers(hyper, X, 10, "uniform", np.random.RandomState(0))
+    design, target = make_design(hyper, X, centers), PairTarget("similarity", similarity(X) + 1)
+    L = whiten(hyper.gram(centers))
+    equations = normal_equations(design, target, fit_intercept, whitening=L)
+    path = WhitenedPath(equations, 10)
+    for alphas in ([1e-6, 1e-2, 1.0], [1e-40, 1.0]):  # the smallest ridge is lost in rounding
+        U, intercepts = ComparedPath(equations, 10).solve(np.array(alphas))
+        for u, intercept, alpha in zip(U.T, intercepts, alphas):
+            expected, constant, _ = path.solve(alpha)
+            size = np.abs(expected).max()
+            np.testing.assert_allclose(u, expected, rtol=1e-6, atol=1e-7 * size)
+            np.testing.assert_allclose(intercept, constant, rtol=1e-6, atol=1e-7 * size)
+
+
+def test_a_ridge_below_rounding_is_solved_by_eigenvectors():
+    """Two equal terms: their difference is penalized only, and less than rounding changes the matrix."""
+    gram = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 2.0]]) * 3.0
+    gram[0, 0] -= 1e-12  # as rounding may leave it
+    equations = NormalEquations(gram, np.array([3.0, 3.0, 1.0]), 4.0, 9.0)
+    U, _ = ComparedPath(equations, 3).solve(np.array([1e-14]))
+    np.testing.assert_allclose(gram @ U[:, 0], equations.rhs, rtol=1e-8)
 
 
 def test_landmark_ridge_with_intercept_and_missing_entries():

@@ -23,6 +23,7 @@ from mercerless.hyper.machine import (
     LinearStage,
     Numbers,
     Stage,
+    _ExactMachines,
     _walk_down,
     compare_stages,
     normalized,
@@ -211,6 +212,74 @@ def test_ridge_scores_are_those_of_kernel_ridge_on_the_flipped_matrix():
     np.testing.assert_allclose(
         stage.losses(kernel, X[:80], y[:80], X[80:], y[80:]), np.transpose(expected), rtol=1e-6
     )
+
+
+def test_ridge_scores_of_a_definite_kernel_are_those_of_kernel_ridge():
+    X, y = make_friedman1(700, 5, random_state=0)
+    kernel, stage = Gaussian(1.5), KernelStage(0.1, Numbers(0.0, 1.0))
+    for train, test in (
+        (slice(0, 80), slice(80, 120)),
+        (slice(0, 80), slice(80, 700)),  # too many rows for one matrix
+    ):
+        K, mean = kernel(X[train]), y[train].mean()
+        expected = [
+            kernel(X[test], X[train]) @ np.linalg.solve(K + np.eye(80) / C, y[train] - mean)
+            + mean
+            - y[test]
+            for C in stage.grid
+        ]
+        found = stage.losses(kernel, X[train], y[train], X[test], y[test])
+        np.testing.assert_allclose(found, np.transpose(expected) ** 2, rtol=1e-6)
+
+
+def test_losses_of_exact_machines_end_with_the_fold_that_decides():
+    X, y = make_friedman1(90, 5, random_state=0)
+    targets = Numbers(float(y.mean()), float(y.std()))
+    stage = KernelStage(0.1, targets)
+    stage.grid = np.array([1e-6, 1.0, 100.0])
+    splits = [(np.setdiff1d(np.arange(90), test), test) for test in np.arange(90).reshape(3, 30)]
+    matrices = [stage.matrices(Gaussian(2.0), X[train], X[test]) for train, test in splits]
+
+    def alone(k, fold):
+        train, test = splits[fold]
+        machine = SVR(kernel="precomputed", C=stage.grid[k], epsilon=0.1)
+        K, K_new = matrices[fold]
+        machine.fit(K, (y[train] - targets.mean) / targets.std)
+        predicted = machine.predict(K_new) * targets.std + targets.mean
+        return (predicted - y[test]) ** 2
+
+    machines = _ExactMachines(stage, lambda rows: Gaussian(2.0), X, y, splits)
+    complete = np.concatenate([alone(1, fold) for fold in range(3)])
+    np.testing.assert_allclose(machines.losses(1), complete, rtol=1e-6)
+    worse = [alone(0, fold) for fold in range(3)]
+    n_folds = 1 + int(np.argmax(np.cumsum([block.sum() for block in worse]) > complete.sum()))
+    assert n_folds < 3  # a constant is far worse
+    np.testing.assert_allclose(machines.losses(0), np.concatenate(worse[:n_folds]), rtol=1e-6)
+    better = np.concatenate([alone(2, fold) for fold in range(3)])
+    assert better.sum() < complete.sum()
+    np.testing.assert_allclose(machines.losses(2), better, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "product", "classes"])
+def test_a_constant_hyper_kernel_learns_a_multiple_of_one_gaussian(kind):
+    X, y = make_friedman1(40, random_state=0)
+    if kind == "classes":
+        y = np.digitize(y, np.quantile(y, [0.3, 0.6]))
+    fold_of = np.arange(40) % 3
+    rows = np.flatnonzero(fold_of != 1)
+    pairs = encode_target(y[rows], len(rows), kind).target
+    task = Regression(GaussianHyper(1.5, np.inf), alpha=1e-6, n_landmarks=30)
+    path = FoldPaths(task, X, fold_of, np.random.RandomState(3)).without(1, pairs)
+    learned, _ = learn_kernel(task, X[rows], pairs, np.random.RandomState(3))
+    assert learned.coef > 0
+    np.testing.assert_allclose(path.kernel(1e-6)(X), learned(X) / learned.coef, rtol=1e-12)
+    with_intercept = FoldPaths(
+        task._replace(fit_intercept=True), X, fold_of, np.random.RandomState(3)
+    ).without(1, pairs)
+    learned, _ = learn_kernel(
+        task._replace(fit_intercept=True), X[rows], pairs, np.random.RandomState(3)
+    )
+    np.testing.assert_allclose(with_intercept.kernel(1e-6)(X), learned(X), rtol=1e-7)
 
 
 def test_the_regressor_is_near_a_tuned_gaussian_machine():

@@ -26,6 +26,24 @@ BUGS = [
         "test_hyper_machine.py -k paths_of_training",
     ),
     Bug(
+        "fast-machines-stop-at-once",
+        "if total > self.least * (1 + 1e-9):",
+        "if total > 0.5 * self.least:",
+        "test_hyper_machine.py -k decides",
+    ),
+    Bug(
+        "fast-inverse-of-too-few-terms",
+        "slice(stop - n_columns, min(stop, p)), slice(0, min(stop, p))",
+        "slice(stop - n_columns, min(stop, p)), slice(0, stop - n_columns + 1)",
+        f"{HYPER} -k inverse_factor",
+    ),
+    Bug(
+        "fast-constant-beside-intercept",
+        'getattr(hyper, "constant", False) and not task.fit_intercept',
+        'getattr(hyper, "constant", False)',
+        "test_hyper_machine.py -k multiple_of_one",
+    ),
+    Bug(
         "fast-repeated-rows",
         "rows = rows[counts[value_of] > 1]",
         "rows = rows[counts[value_of] > 2]",

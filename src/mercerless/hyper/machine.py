@@ -1,6 +1,7 @@
 """Stage 2 of the two-stage hyper-kernel estimators: machines with a learned kernel, and the choice of both stages."""
 
 from collections.abc import Callable
+from functools import partial
 from operator import add
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from sklearn.svm import SVC, SVR
 
 from mercerless.core.blocks import is_dask, map_rows, reduce_rows
 from mercerless.core.folds import Split, first_until, fold_numbers, some_rows, splits_of
+from mercerless.core.linalg import ShiftedSolver
 from mercerless.core.memory import memory_budget, row_blocks
 from mercerless.core.svm import stabilize
 from mercerless.core.validation import check_random_state
@@ -27,6 +29,7 @@ from mercerless.hyper.linear import (
 from mercerless.hyper.selection import (
     FoldPaths,
     KernelPath,
+    OneKernel,
     Regression,
     choose_regression,
     encode_target,
@@ -109,26 +112,23 @@ class Stage:
         """The values of `predict` or `decision_function` for new rows."""
         return self.targets.restore(self._evaluate(method, X))
 
-    def losses(
-        self,
-        kernel: Kernel,
-        X: NDArray,
-        y: NDArray,
-        Z: NDArray,
-        z: NDArray,
-        exact: NDArray | None = None,
-    ) -> NDArray:
+    def losses(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
         """Losses of the held-out rows Z for the whole grid, of shape (n_held_out, n_values).
 
-        The machine may be a cheaper one that ranks kernels alike, unless `exact` lists loss weights for the machine
-        itself.
+        The machine may be a cheaper one that ranks kernels alike.
         """
-        y = self.targets.standardize(y)
-        if exact is None:
-            predicted = self._values(kernel, X, y, Z)
-        else:
-            predicted = self._exact_values(kernel, X, y, Z, exact)
+        predicted = self._values(kernel, X, self.targets.standardize(y), Z)
         return self.targets.losses(predicted, z)
+
+    def matrices(self, kernel: Kernel, X: NDArray, Z: NDArray) -> tuple[NDArray, NDArray]:
+        """What `exact_losses` needs of the kernel; for stages that refine."""
+        raise NotImplementedError
+
+    def exact_losses(
+        self, matrices: tuple[NDArray, NDArray], y: NDArray, z: NDArray, C: float
+    ) -> NDArray:
+        """Losses of the held-out rows by the machine itself with this loss weight; for stages that refine."""
+        raise NotImplementedError
 
     def _fit(self, X: Any, y: NDArray) -> None:
         raise NotImplementedError
@@ -138,12 +138,6 @@ class Stage:
 
     def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
         """Predictions for Z of machines trained on X with every loss weight of the grid."""
-        raise NotImplementedError
-
-    def _exact_values(
-        self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, weights: NDArray
-    ) -> NDArray:
-        """The same by the machine itself with these loss weights, if `_values` uses a cheaper one."""
         raise NotImplementedError
 
 
@@ -179,28 +173,52 @@ class KernelStage(Stage):
 
     def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
         if self.targets.classify:
-            return self._exact_values(kernel, X, y, Z, self.grid)
+            return self._labels_of_machines(kernel, X, y, Z)
         # kernel ridge regression, whose whole path costs one eigendecomposition
-        s, V = eigh(kernel(X), driver="evd", overwrite_a=True, check_finite=False)
+        K, K_new = _matrix_and_new_rows(kernel, X, Z)
         mean = y.mean()
+        if kernel.definite is True:  # nothing to flip
+            coef = ShiftedSolver(K.copy(), y - mean).solve(1 / self.grid)
+            if coef is not None:
+                return K_new @ coef + mean
+        s, V = eigh(K, driver="evd", check_finite=False)
         signed = V * np.where(s < 0, -1.0, 1.0)
         shrunk = (V.T @ (y - mean))[:, None] / (np.abs(s)[:, None] + 1 / self.grid)
-        return kernel(Z, X) @ (signed @ shrunk) + mean
+        return K_new @ (signed @ shrunk) + mean
 
-    def _exact_values(
-        self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, weights: NDArray
-    ) -> NDArray:
-        if self.targets.classify and np.all(y == y[0]):
-            return np.full((len(Z), len(weights)), y[0])
+    def _labels_of_machines(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
+        if np.all(y == y[0]):
+            return np.full((len(Z), len(self.grid)), y[0])
+        K, K_new = self.matrices(kernel, X, Z)
+        return np.column_stack([self._machine(C).fit(K, y).predict(K_new) for C in self.grid])
+
+    def matrices(self, kernel: Kernel, X: NDArray, Z: NDArray) -> tuple[NDArray, NDArray]:
+        """The flipped matrix of the training rows, and that of the held-out rows with these."""
         K, projector = _flipped(kernel, X)
-        K_new = _projected(kernel(Z, X), projector)
-        return np.column_stack([self._machine(C).fit(K, y).predict(K_new) for C in weights])
+        return K, _projected(kernel(Z, X), projector)
+
+    def exact_losses(
+        self, matrices: tuple[NDArray, NDArray], y: NDArray, z: NDArray, C: float
+    ) -> NDArray:
+        """Losses of the held-out rows by the support vector machine with this loss weight."""
+        K, K_new = matrices
+        machine = self._machine(C).fit(K, self.targets.standardize(y))
+        return self.targets.losses(machine.predict(K_new)[:, None], z)[:, 0]
 
     def _machine(self, C: float | None) -> SVC | SVR:
         options = {"kernel": "precomputed", "C": C, "cache_size": 500}
         if self.targets.classify:
             return SVC(break_ties=True, **options)
         return SVR(epsilon=self.epsilon, **options)
+
+
+def _matrix_and_new_rows(kernel: Kernel, X: NDArray, Z: NDArray) -> tuple[NDArray, NDArray]:
+    """``kernel(X)`` and ``kernel(Z, X)``: of few rows from one matrix, since two calls take longer than its entries."""
+    if len(X) + len(Z) > LIMITS.tune_items:
+        return kernel(X), kernel(Z, X)
+    whole = kernel(np.concatenate([X, Z]))
+    n = len(X)
+    return whole[:n, :n], whole[n:, :n]
 
 
 def _flipped(kernel: Kernel, X: NDArray) -> tuple[NDArray, NDArray | None]:
@@ -451,9 +469,9 @@ def compare_stages(
     deviation.
     """
 
-    def losses_of(kernel: Kernel, split: Split, **options: NDArray) -> NDArray:
+    def losses_of(kernel: Kernel, split: Split) -> NDArray:
         train, test = split
-        return stage.losses(kernel, X[train], y[train], X[test], y[test], **options)
+        return stage.losses(kernel, X[train], y[train], X[test], y[test])
 
     by_split = [
         [losses_of(learn(i, split[0]), split) for i in range(n_candidates)] for split in splits
@@ -469,20 +487,44 @@ def compare_stages(
     i, k = (int(j) for j in np.unravel_index(int(np.argmin(eligible)), eligible.shape))
     chosen = losses[i][:, k]
     if stage.refines and len(stage.grid) > 1:  # C of the chosen kernel, by the machine itself
-        kernels = [learn(i, train) for train, _ in splits]
-
-        def exact_losses(k: int) -> NDArray:
-            weights = stage.grid[[k]]
-            blocks = [
-                losses_of(kernel, split, exact=weights) for kernel, split in zip(kernels, splits)
-            ]
-            return np.vstack(blocks)[:, 0]
-
-        k, chosen = _walk_down(exact_losses, k, len(stage.grid))
+        machines = _ExactMachines(stage, partial(learn, i), X, y, splits)
+        k, chosen = _walk_down(machines.losses, k, len(stage.grid))
     constant = np.concatenate(
         [stage.targets.constant_losses(y[train], y[test]) for train, test in splits]
     )
     return StageChoice(i, float(stage.grid[k]), totals, chosen, constant)
+
+
+class _ExactMachines:
+    """The machines of stage 2 with one learned kernel, one for every fold; the matrices serve all loss weights."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        learn: Callable[[NDArray], Kernel],
+        X: NDArray,
+        y: NDArray,
+        splits: list[Split],
+    ):
+        self.stage = stage
+        self.y = y
+        self.splits = splits
+        self.matrices = [stage.matrices(learn(train), X[train], X[test]) for train, test in splits]
+        self.least = np.inf  # sum of losses of the best loss weight so far
+
+    def losses(self, k: int) -> NDArray:
+        """Losses with a loss weight of the grid; not of all folds if those of the first ones are too large already."""
+        C = float(self.stage.grid[k])
+        blocks = []
+        total = 0.0
+        for matrices, (train, test) in zip(self.matrices, self.splits):
+            block = self.stage.exact_losses(matrices, self.y[train], self.y[test], C)
+            blocks.append(block)
+            total += float(block.sum())
+            if total > self.least * (1 + 1e-9):  # beyond the rounding of the sum
+                break
+        self.least = min(self.least, total)
+        return np.concatenate(blocks)
 
 
 def _walk_down(losses_of: Callable[[int], NDArray], start: int, n: int) -> tuple[int, NDArray]:
@@ -542,7 +584,7 @@ def choose_stages(
     number_of = {train.tobytes(): fold for fold, (train, _) in enumerate(splits)}
     # of every hyper-kernel; candidates that differ in their penalty only share them
     shared: dict[int, FoldPaths] = {}
-    paths: dict[tuple[int, int], KernelPath] = {}
+    paths: dict[tuple[int, int], KernelPath | OneKernel] = {}
 
     def learn(index: int, rows: NDArray) -> Kernel:
         """The kernel that this candidate learns from these rows, or from a sample of them."""

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
-from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.linalg import eigh
+from scipy.linalg import eigh, solve_triangular
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils.multiclass import type_of_target
 
@@ -22,8 +21,10 @@ from mercerless.core.svm import tube_machine
 from mercerless.core.validation import check_option, check_square, relative_asymmetry
 from mercerless.hyper.solver import (
     BlockDesign,
+    ComparedPath,
     Design,
     HyperSolution,
+    InverseFactor,
     NormalEquations,
     SeparableDesign,
     Target,
@@ -320,10 +321,6 @@ class KernelPath:
         equations = normal_equations(design, target, task.fit_intercept, whitening=whitening)
         return cls(hyper, centers, whitening, equations)
 
-    @cached_property
-    def _path(self) -> WhitenedPath:
-        return WhitenedPath(self.equations, len(self.whitening))
-
     @staticmethod
     def serves(task: Regression, n_items: int) -> bool:
         """Whether `learn_kernel` would solve the normal equations of this regression, all items at once."""
@@ -333,10 +330,42 @@ class KernelPath:
         is_direct = task.solver != "cg" and not _is_large(task, n_items, task.n_landmarks)
         return is_plain and is_direct and task.landmark_method != "grid"
 
+    @cached_property
+    def _path(self) -> WhitenedPath:
+        return WhitenedPath(self.equations, len(self.whitening))
+
     def kernel(self, alpha: float) -> HyperExpansion:
         """The kernel for one penalty."""
         solution = self._path.solution(self.whitening, alpha)
         return HyperExpansion(self.hyper_kernel, self.centers, solution.coef, solution.intercept)
+
+
+class ComparedKernelPath(KernelPath):
+    """The path of kernels that are only compared: without an eigendecomposition, so the last digits may differ."""
+
+    @cached_property
+    def _compared(self) -> ComparedPath:
+        return ComparedPath(self.equations, len(self.whitening))
+
+    def kernel(self, alpha: float) -> HyperExpansion:
+        """The kernel for one penalty."""
+        U, intercepts = self._compared.solve(np.array([alpha]))
+        coef = solve_triangular(self.whitening.T, U[:, 0], check_finite=False)
+        return HyperExpansion(self.hyper_kernel, self.centers, coef, float(intercepts[0]))
+
+
+class OneKernel(NamedTuple):
+    """The path of a constant hyper-kernel on labels or numbers, up to a factor: one Gaussian for all penalties.
+
+    It and the target are both positive semi-definite matrices, so the factor is not negative.
+    """
+
+    hyper_kernel: GaussianHyper
+    centers: NDArray  # one
+
+    def kernel(self, alpha: float) -> HyperExpansion:
+        """The kernel of factor one."""
+        return HyperExpansion(self.hyper_kernel, self.centers, np.ones(len(self.centers)))
 
 
 class FoldPaths:
@@ -354,6 +383,10 @@ class FoldPaths:
         self.X = X
         self.fold_of = fold_of
         self.centers = choose_centers(hyper, X, task.n_landmarks, task.landmark_method, random)
+        # with an intercept beside it the factor of a constant hyper-kernel could be negative
+        self.is_known = getattr(hyper, "constant", False) and not task.fit_intercept
+        if self.is_known:
+            return
         self.whitening = whiten(hyper.gram(self.centers))
         order = np.argsort(fold_of, kind="stable")
         edges = np.concatenate([[0], np.cumsum(np.bincount(fold_of))])
@@ -366,18 +399,20 @@ class FoldPaths:
             self.whitening,
         )
 
-    def without(self, fold: int, target: PairTarget) -> KernelPath:
+    def without(self, fold: int, target: PairTarget) -> KernelPath | OneKernel:
         """The path of the items outside of a fold; the target is theirs alone, in their order."""
+        if self.is_known:
+            return OneKernel(self.hyper_kernel, self.centers)
         rows = np.flatnonzero(self.fold_of != fold)
         inside = [value for key, value in self.equations.items() if fold not in key]
-        products = reduce(add, inside).gram
+        products = NormalEquations.total(inside).gram
         design = make_design(self.hyper_kernel, self.X[rows], self.centers)
         T = target(slice(None), slice(None))
         sums = whitened_sums(design, self.whitening, T)
         if not self.fit_intercept:
             sums = sums[:-1]
         equations = NormalEquations(products, sums, float(np.sum(T**2)), float(T.size))
-        return KernelPath(self.hyper_kernel, self.centers, self.whitening, equations)
+        return ComparedKernelPath(self.hyper_kernel, self.centers, self.whitening, equations)
 
 
 def _is_large(task: Regression, n_items: int, n_centers: int) -> bool:
@@ -850,9 +885,10 @@ def fold_equations(
     Leaving a fold of items out means leaving out all pairs that touch it; the training equations of every fold are
     then sums of these, and so are its validation errors.
     """
+    inverse = None if whitening is None else InverseFactor(whitening)
     return {
         (f, g): normal_equations(
-            design, target, fit_intercept, whitening=whitening, rows=folds[f], columns=folds[g]
+            design, target, fit_intercept, whitening=inverse, rows=folds[f], columns=folds[g]
         )
         for f in range(len(folds))
         for g in range(f, len(folds))
@@ -874,12 +910,15 @@ def ridge_validation(
     for fold in range(n_folds):
         inside = [value for key, value in equations.items() if fold not in key]
         outside = [value for key, value in equations.items() if fold in key]
-        train, held = (reduce(add, sums) for sums in (inside, outside))
+        train = NormalEquations.total(inside)
+        held = NormalEquations.total(outside)
         if nonnegative:
-            path = [ridge_nonnegative(train, gram, alpha)[:2] for alpha in alphas]
+            solutions = [ridge_nonnegative(train, gram, alpha) for alpha in alphas]
+            coef = np.column_stack([solution.coef for solution in solutions])
+            intercepts = np.array([solution.intercept for solution in solutions])
         else:
-            whitened = WhitenedPath(train, len(gram))
-            path = [whitened.solve(alpha)[:2] for alpha in alphas]
-        for k, (c, b) in enumerate(path):
-            errors[k, fold] = held.error(np.append(c, b) if len(held.rhs) > len(c) else c)
+            coef, intercepts = ComparedPath(train, len(gram)).solve(alphas)
+        if len(held.rhs) > len(coef):
+            coef = np.vstack([coef, intercepts])
+        errors[:, fold] = held.errors(coef)
     return errors

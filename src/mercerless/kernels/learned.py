@@ -86,7 +86,7 @@ class HyperExpansion(_LearnedKernel):
         self._check_features(X.shape[1])
         if isinstance(self.hyper_kernel, GaussianHyper):
             features = self.hyper_kernel.features(X, self.centers)
-            values = np.einsum("ip,ip,p->i", features, features, self.coef, optimize=True)
+            values = np.square(features, out=features) @ self.coef
         else:
             values = self.hyper_kernel._sections(X, X, self.centers) @ self.coef
         return (values + self.intercept).astype(X.dtype, copy=False)
