@@ -583,6 +583,26 @@ class TestCovariance:
         assert kernel.length_scale == 2.0
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_features", [63, 64, 65, 200])
+def test_l1_kernels_of_many_features_are_those_of_single_rows(n_features, dtype):
+    """Groups of features are summed in the same order in every tile, whatever the number of rows."""
+    random = np.random.default_rng(0)
+    X, Y = random.normal(size=(2, 600, n_features)).astype(dtype)
+    for kernel in (Laplace(float(n_features)), TL1(2.0 * n_features)):
+        for K, other in ((kernel(X, Y), Y), (kernel(X), X)):
+            assert K.dtype == dtype
+            assert_array_equal(K[[5, 599]][:, 300:310], kernel(X[[5, 599]], other[300:310]))
+        distances = np.abs(X[:9, None].astype(float) - Y[:7]).sum(axis=2)
+        expected = kernel._profile(distances)
+        assert_allclose(kernel(X[:9], Y[:7]), expected, rtol=1e-12 if dtype == np.float64 else 1e-6)
+        G = random.normal(size=(9, 7))
+        larger = kernel.with_theta(kernel.theta + 1e-5)(X[:9].astype(float), Y[:7].astype(float))
+        smaller = kernel.with_theta(kernel.theta - 1e-5)(X[:9].astype(float), Y[:7].astype(float))
+        slope = np.sum(G * (larger - smaller)) / 2e-5
+        assert_allclose(kernel.pullback(X[:9], Y[:7], G), [slope], rtol=1e-5)
+
+
 @pytest.mark.parametrize("metric", sorted(PAIRWISE_KERNEL_FUNCTIONS))
 def test_scikit_learns_names_are_its_functions_with_their_default_parameters(metric):
     X, Y = np.abs(np.random.default_rng(0).normal(size=(2, 30, 5)))

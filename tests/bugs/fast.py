@@ -26,6 +26,18 @@ BUGS = [
         "test_hyper_machine.py -k paths_of_training",
     ),
     Bug(
+        "fast-groups-of-columns",
+        "zip(self.left[1:], self.right[1:])",
+        "zip(self.left[1:-1], self.right[1:-1])",
+        f"{KERNELS} -k many_features",
+    ),
+    Bug(
+        "fast-squares-of-scaled-columns",
+        "right[:, -2] /= 4",
+        "right[:, -2] /= 2",
+        f"{KERNELS} -k TestGaussian",
+    ),
+    Bug(
         "fast-machines-stop-at-once",
         "if total > self.least * (1 + 1e-9):",
         "if total > 0.5 * self.least:",

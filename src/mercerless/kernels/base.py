@@ -83,6 +83,8 @@ class Kernel(BaseEstimator):
     _by_tiles: bool = False
     #: Whether `_evaluate` is one matrix product and then elementwise in pieces: then it fills many whole rows at once.
     _by_products: bool = False
+    #: The fewest rows of a tile, if there are few features: a matrix product of fewer would be slow.
+    _min_rows: int = 64
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
         """The matrix of ``k(x, y)`` for all rows x of X and y of Y.
@@ -127,7 +129,7 @@ class Kernel(BaseEstimator):
             slabs = list(_slices(0, len(X), 512))
             _in_threads(evaluate_rows, slabs, out.size)
         else:
-            fill_tiles(evaluate, out, min_rows=256 if is_wide else 64)
+            fill_tiles(evaluate, out, min_rows=256 if is_wide else self._min_rows)
         if is_symmetric:
             np.fill_diagonal(out, self.diag(X))
         return out
@@ -545,13 +547,14 @@ def fill_tiles(
     evaluate: Callable[[slice, slice, NDArray], None],
     out: NDArray,
     *,
-    min_rows: int = 64,
+    min_rows: int,
     n_entries: int = 2**16,
 ) -> None:
     """Call ``evaluate(rows, columns, tile)`` for all tiles of `out`, whole rows if they are short.
 
-    Tiles are contiguous. With the default number of entries they stay in the second-level cache between the matrix
-    product and the elementwise part; a matrix product of fewer than `min_rows` would be slow.
+    Tiles are contiguous. With the default number of entries they stay in the second-level cache between the distances
+    and the elementwise part. Whole rows are filled in their place, others are copied there; but a matrix product of
+    fewer than `min_rows` would be slow, and of wide data the columns of whole rows would not stay in the cache.
     """
     n_rows, n_columns = out.shape
     height = max(min_rows, n_entries // max(1, n_columns))

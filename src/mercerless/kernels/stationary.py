@@ -1,5 +1,6 @@
 """Kernels of a distance: Euclidean (l2) or along the axes (l1)."""
 
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -42,8 +43,12 @@ class _Squares(NamedTuple):
     def of(cls, X: NDArray, Y: NDArray, origin: NDArray, scales: NDArray) -> Self:
         """The factors for the distances of all rows of X to all rows of Y, moved to the origin and scaled."""
         left = _with_squares(X, origin, scales)
-        right = left.copy() if Y is X else _with_squares(Y, origin, scales)
-        right[:, :-2] *= -2
+        if Y is X:
+            right = left.copy()
+            right[:, :-2] *= -2
+        else:  # powers of two do not round: the same in one pass less
+            right = _with_squares(Y, origin, scales / -2)
+            right[:, -2] /= 4
         right[:, [-2, -1]] = right[:, [-1, -2]]
         return cls(left, right.T)
 
@@ -315,10 +320,42 @@ class Log(_SquaredDistance):
         return -1 / (2 * root * (1 + root))
 
 
+class _FeatureGroups(NamedTuple):
+    """Rows and columns in float64, which SciPy works in, with many features divided into groups of about 16.
+
+    A long sum waits for its own last addition; of short ones the processor works on several at a time.
+    """
+
+    left: list[NDArray]
+    right: list[NDArray]
+
+    @classmethod
+    def of(cls, X: NDArray, Y: NDArray) -> Self:
+        """The features of all rows of X and all rows of Y, each group contiguous."""
+        n_features = X.shape[1]
+        n_groups = round(n_features / 16) if n_features >= 64 else 1
+        edges = np.linspace(0, n_features, n_groups + 1).astype(int)
+        left = [np.ascontiguousarray(X[:, a:b], np.float64) for a, b in pairwise(edges)]
+        right = left
+        if Y is not X:
+            right = [np.ascontiguousarray(Y[:, a:b], np.float64) for a, b in pairwise(edges)]
+        return cls(left, right)
+
+    def distances(self, rows: slice, columns: slice, out: NDArray | None = None) -> NDArray:
+        """The l1 distances of these rows and columns, in `out` if it is given: contiguous and of float64."""
+        total = cdist(self.left[0][rows], self.right[0][columns], "cityblock", out=out)
+        if len(self.left) > 1:
+            part = np.empty_like(total)
+            for left, right in zip(self.left[1:], self.right[1:]):
+                total += cdist(left[rows], right[columns], "cityblock", out=part)
+        return total
+
+
 class _Cityblock(Stationary):
     """Kernels of the l1 distance, one length scale; ``_slope`` is in the length scale."""
 
     length_scale: float
+    _min_rows = 16
 
     def __init__(self, length_scale: float = 1.0):
         super().__init__(length_scale)
@@ -329,18 +366,18 @@ class _Cityblock(Stationary):
             raise ValueError(f"{type(self).__name__} takes one length_scale, not one per feature.")
 
     def _prepare(self, X, Y):
-        # SciPy works in float64: convert the columns once, not in every block
-        return np.ascontiguousarray(Y, dtype=np.float64)
+        return _FeatureGroups.of(X, Y)
 
     def _evaluate(self, X, Y, out, prepared, rows, columns):
         if out.dtype == np.float64:
-            cdist(X, prepared[columns], "cityblock", out=out)
+            prepared.distances(rows, columns, out)
         else:
-            out[...] = cdist(X, prepared[columns], "cityblock")
+            out[...] = prepared.distances(rows, columns)
         self._profile(out)
 
     def _pull(self, X, Y, G, prepared, rows):
-        return np.array([np.vdot(G, self._slope(cdist(X, prepared, "cityblock")))])
+        distances = prepared.distances(rows, slice(0, len(Y)))
+        return np.array([np.vdot(G, self._slope(distances))])
 
 
 class Laplace(_Cityblock):
