@@ -178,3 +178,19 @@ def test_laplace_of_few_and_many_rows_is_the_plain_sum(n, shape, dtype):
     K = LocalLaplace(widths if shape else float(widths))(X, S)
     assert K.dtype == dtype
     assert_allclose(K, np.exp(-scaled.sum(axis=2)), rtol=1e-13 if dtype == np.float64 else 1e-5)
+
+
+def test_groups_of_centers_are_those_one_by_one():
+    """Three groups of centers, the last one smaller."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 5))
+    S = rng.normal(size=(10, 5))
+    widths = rng.uniform(0.5, 2.0, size=(10, 5))
+    G = rng.normal(size=(3000, 10))
+    K = LocalLaplace(widths)(X, S)
+    gradient = LocalLaplace(widths).pullback(X, S, G).reshape(10, 5)
+    for j in range(10):
+        distances = np.abs(X - S[j]) / widths[j]
+        values = np.exp(-distances.sum(axis=1))
+        assert_allclose(K[:, j], values, rtol=1e-12)
+        assert_allclose(gradient[j], (G[:, j] * values) @ distances, rtol=1e-9)

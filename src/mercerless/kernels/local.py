@@ -292,16 +292,16 @@ class LocalLaplace(_Local):
         if len(X) <= self.few_rows:
             np.einsum("jif,jf->ji", np.abs(S[:, None] - X), W, out=out)
         else:
-            for j, distance in _distances(X, S):
-                np.dot(W[j], distance, out=out[j])
+            for group, distances in _distances(X, S):
+                np.matmul(W[group, None], distances, out=out[group, None])
         np.negative(out, out=out)
         np.exp(out, out=out)
 
     def _gradient(self, X, prepared, H):
         S, W = prepared
         gradient = np.empty_like(S)
-        for j, distance in _distances(X, S):
-            np.dot(distance, H[j], out=gradient[j])
+        for group, distances in _distances(X, S):
+            np.matmul(distances, H[group, :, None], out=gradient[group, :, None])
         gradient *= W
         return gradient
 
@@ -356,11 +356,20 @@ class FixedPoints:
         return gradient.sum(axis=tuple(range(n_shared))).ravel()
 
 
-def _distances(X: NDArray, S: NDArray) -> Iterator[tuple[int, NDArray]]:
-    """Center after center, ``|x_f - s_f|`` of all features f (lines): a block of rows stays in the cache."""
+def _distances(
+    X: NDArray, S: NDArray, *, n_entries: int = 2**16
+) -> Iterator[tuple[slice, NDArray]]:
+    """Group after group of centers, ``|x_f - s_f|`` of shape (n_centers, n_features, n_rows).
+
+    A group is as large as fits the second-level cache: for single centers of few rows a call would take longer than
+    its numbers.
+    """
     Xt = np.ascontiguousarray(X.T)
-    distance = np.empty_like(Xt)
-    for j in range(len(S)):
-        np.subtract(Xt, S[j][:, None], out=distance)
-        np.abs(distance, out=distance)
-        yield j, distance
+    size = max(1, n_entries // max(1, X.size))
+    memory = np.empty((min(size, len(S)), *Xt.shape), dtype=X.dtype)
+    for start in range(0, len(S), size):
+        group = slice(start, min(start + size, len(S)))
+        distances = memory[: group.stop - group.start]
+        np.subtract(Xt, S[group, :, None], out=distances)
+        np.abs(distances, out=distances)
+        yield group, distances
