@@ -6,20 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    RegressorMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
-from mercerless.core.estimator import FittedEstimator
+from mercerless.core.estimator import FittedEstimator, NamedClassifierMixin, NamedRegressorMixin
 from mercerless.core.folds import cv_of_rows, some_rows
 from mercerless.core.memory import check_memory
 from mercerless.core.optional import with_callbacks
@@ -809,7 +802,7 @@ def _warn_machine(certificate: float) -> None:
         )
 
 
-class HyperClassifier(ClassifierMixin, _TwoStage):
+class HyperClassifier(NamedClassifierMixin, _TwoStage):
     """Learn a kernel from the labels, then classify with it: the paper's two stages in one estimator.
 
     Stage 1 is `HyperRidge` (or `HyperSVR`) on the ideal kernel of the labels. Stage 2 is a support vector machine with
@@ -906,7 +899,7 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
         return self._evaluate("decision_function", X)
 
 
-class HyperRegressor(RegressorMixin, _TwoStage):
+class HyperRegressor(NamedRegressorMixin, _TwoStage):
     """Learn a kernel from the targets, then regress with it.
 
     Stage 1 is `HyperRidge` (or `HyperSVR`) on the product of standardized targets or a Gaussian of their differences.

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +19,8 @@ from mercerless.core.descent import Descent, GradientSearch
 from mercerless.core.estimator import (
     GroupedPredictor,
     KernelPredictor,
+    NamedClassifierMixin,
+    NamedRegressorMixin,
     Progress,
     class_scores,
     pair_votes,
@@ -534,7 +535,7 @@ def _shaped(values: NDArray, shape: tuple[int, ...]) -> Any:
     return values if shape else float(values[0])
 
 
-class KreinRidge(RegressorMixin, _KreinLeastSquares):
+class KreinRidge(NamedRegressorMixin, _KreinLeastSquares):
     """Least squares with an indefinite kernel: one penalty for each part of the spectrum.
 
     Minimizes ``mean((y - f)^2) + alpha_positive ||f+||^2 + alpha_negative ||f-||^2`` over functions ``f = f+ + f-`` of
@@ -724,7 +725,7 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         return tags
 
 
-class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
+class KreinRidgeClassifier(NamedClassifierMixin, _KreinLeastSquares):
     """Classification by least squares with an indefinite kernel, with calibrated probabilities.
 
     One-vs-rest targets of +-1 for `KreinRidge`'s problem, all classes sharing one eigendecomposition. Scores of the
@@ -998,7 +999,7 @@ class _KreinMachine(_KreinModel):
         return self._evaluate(X, "dual_coef_")[0] + self.intercept_
 
 
-class KreinSVC(ClassifierMixin, _KreinMachine):
+class KreinSVC(NamedClassifierMixin, _KreinMachine):
     """Support vector classification with an indefinite kernel.
 
     Trains on the flipped kernel matrix ``|K|`` (stabilization in the Krein space) and predicts with the original
@@ -1142,7 +1143,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         return self.classes_[pair_votes(scores, len(self.classes_)).argmax(axis=1)]
 
 
-class KreinSVR(RegressorMixin, _KreinMachine):
+class KreinSVR(NamedRegressorMixin, _KreinMachine):
     """Support vector regression with an indefinite kernel.
 
     Minimizes ``(||f+||^2 + negative_penalty ||f-||^2) / 2 + C sum max(0, |y - f| - epsilon)`` by training on the
