@@ -28,6 +28,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*is worse than a constant"),
     pytest.mark.filterwarnings("ignore:SimilaritySVC uses no training item"),
+    pytest.mark.filterwarnings("ignore:.*predicts hardly any training row"),
 ]
 PENALTIES = {"alpha_positive": 1e-2, "alpha_negative": 3e-2}
 HYPER = GaussianHyper(2.0)

@@ -88,6 +88,8 @@ def test_gower_in_estimators(model):
     assert fitted.score(X[60:], y[60:]) > 0.8
     other_order = X[60:][["count", "color", "size"]]
     assert_array_equal(fitted.predict(other_order), fitted.predict(X[60:]))
+    wider = X[60:].assign(extra="x")
+    assert_array_equal(fitted.predict(wider), fitted.predict(X[60:]))
     with pytest.raises(ValueError, match="lacks the column 'size'"):
         fitted.predict(X[60:].rename(columns={"size": "weight"}))
 

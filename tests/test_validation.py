@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 
 from mercerless import (
     AsymmetricRidge,
@@ -410,3 +411,16 @@ def test_words_in_a_table_of_another_library_get_a_sentence():
     assert LABRegressor(n_support=4, random_state=0).fit(numbers, np.arange(30.0)).predict(
         numbers
     ).shape == (30,)
+
+
+@pytest.mark.parametrize("model", [KreinSVR(), DANKRegressor()], ids=lambda m: type(m).__name__)
+def test_targets_in_units_that_suit_neither_epsilon_nor_c_are_no_silent_constant(model):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    assert clone(model).fit(X, y).score(X, y) > 0.9
+    with pytest.warns(UselessModelWarning, match="Lower epsilon"):
+        clone(model).fit(X, 1e-9 * y)
+    with pytest.warns(UselessModelWarning, match="Raise C"):
+        clone(model).fit(X, 1e3 * y)
+    clone(model).fit(X, np.full(60, 1e-9))  # equal targets need no support vector

@@ -689,7 +689,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 class UselessModelWarning(UserWarning):
-    """A learner is worse than a constant on its own held-out rows.
+    """A learner is worse than a constant on its own held-out rows, or does not fit its training rows at all.
 
     Examples
     --------
@@ -726,6 +726,30 @@ def warn_if_useless(
     error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()
     if mean > 3.0 * error and mean > 1e-6 * mean_constant:
         _warn_useless(name, float(np.average(losses, weights=weight)) / mean_constant)
+
+
+def warn_if_tube_is_useless(
+    name: str, target: NDArray, coef: NDArray, bound: NDArray, epsilon: float
+) -> None:
+    """Warn if a support vector regression does not fit its targets: their units do not suit epsilon or C.
+
+    The bounds of the coefficients are C times the weights. Rows at their bound are outside of the tube; the intercept
+    alone keeps a few others inside.
+    """
+    if np.ptp(target) == 0.0:
+        return
+    if not np.any(coef):
+        warn(
+            f"{name} uses no training row: all targets lie within epsilon={epsilon:g} of one value. "
+            "Lower epsilon, or divide y by its standard deviation.",
+            UselessModelWarning,
+        )
+    elif len(coef) >= 30 and np.mean(np.abs(coef) < (1 - 1e-6) * bound) <= 0.05:
+        warn(
+            f"{name} predicts hardly any training row within epsilon={epsilon:g}: C is too small for "
+            "targets of this size. Raise C, or divide y by its standard deviation.",
+            UselessModelWarning,
+        )
 
 
 def warn_if_folds_are_useless(errors: NDArray, name: str) -> None:

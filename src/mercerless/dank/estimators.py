@@ -33,6 +33,7 @@ from mercerless.core.validation import (
     check_targets,
     check_weight,
     warn,
+    warn_if_tube_is_useless,
     warn_if_useless,
 )
 from mercerless.dank.selection import CenteringPenalty, Choice, choose, cluster
@@ -337,6 +338,16 @@ class _DANK(KernelPredictor):
             )
         if choice.losses is not None:
             warn_if_useless(*choice.losses, type(self).__name__)
+        tubes = [f for f in fitted if not f.tasks[0].is_classification]
+        for f in tubes:
+            weight = np.concatenate([task.weight for task in f.tasks])
+            warn_if_tube_is_useless(
+                type(self).__name__,
+                np.concatenate([task.target for task in f.tasks]),
+                np.concatenate([solution.dual for solution in f.solutions]),
+                choice.C * weight,
+                choice.epsilon,
+            )
 
     def _extend(self, items: NDArray, adaptation: Adaptation) -> Kernel:
         """The change F - 1 as a function of two items, learned from its values on the training rows."""

@@ -202,14 +202,17 @@ def _cells(X: Any, names: list | None) -> NDArray:
         raise ValueError(
             f"Rows have {min(sizes)} to {max(sizes)} cells; pass rows of equal length."
         )
-    cells = np.empty((len(items), sizes.pop()), dtype=object)
-    for i, row in enumerate(items):
+    rows = []
+    for row in items:
         if names is not None and hasattr(row, "reindex"):
             missing = [name for name in names if name not in row.index]
             if missing:
                 raise ValueError(f"X lacks the column {missing[0]!r} of the training rows.")
             row = row[names]
-        cells[i] = list(row)
+        rows.append(list(row))
+    cells = np.empty((len(rows), len(rows[0])), dtype=object)
+    for i, row in enumerate(rows):
+        cells[i] = row
     return cells
 
 

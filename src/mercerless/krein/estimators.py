@@ -50,6 +50,7 @@ from mercerless.core.validation import (
     leave_one_out_constant,
     warn,
     warn_if_folds_are_useless,
+    warn_if_tube_is_useless,
     warn_if_useless,
 )
 from mercerless.krein.selection import (
@@ -1224,6 +1225,13 @@ class KreinSVR(NamedRegressorMixin, _KreinMachine):
                 weight[basis.rows],
                 tol=self.tol,
                 max_iter=self.max_iter,
+            )
+            warn_if_tube_is_useless(
+                type(self).__name__,
+                target[basis.rows],
+                machine.coef,
+                self.C * weight[basis.rows],
+                self.epsilon,
             )
             self._store(basis, [machine], stabilized)
 
