@@ -109,16 +109,26 @@ def run_all(folder, claims=CLAIMS, full=False, limit=None, say=print):
 
 
 def resumed(folder, machine, full):
-    """The state of earlier runs on the same machine with the same protocol; else a new one, and an empty folder."""
+    """The state of earlier runs on the same machine with the same protocol; else a new one, and an empty folder.
+
+    The versions of NumPy, SciPy and scikit-learn must be the same; rows name the commit of the library themselves.
+    """
     path = folder / "state.json"
     same = machine | {"full": full}
     if path.exists():
         state = json.loads(path.read_text())
-        if {key: state.get(key) for key in same} == same:
-            return state
+        if all(_comparable(state.get(key)) == _comparable(value) for key, value in same.items()):
+            return state | same
         for group in ("papers", "speed", "logs"):
             shutil.rmtree(folder / group, ignore_errors=True)
     return same | {"claims": {}}
+
+
+def _comparable(value):
+    """Of versions only those of packages that every claim rests on."""
+    if not isinstance(value, dict):
+        return value
+    return {name: value.get(name) for name in ("numpy", "scipy", "scikit-learn")}
 
 
 def copy_scripts(folder):
