@@ -257,7 +257,8 @@ def as_landmarks(
     if landmarks.neighbors is not None:
         if not for_similarities:
             raise ValueError(
-                "Landmarks(neighbors=...) is for one similarity of SimilarityClassifier and Regressor; "
+                "Landmarks(neighbors=...) is for one similarity of SimilarityClassifier and "
+                "Regressor; "
                 "leave neighbors out."
             )
         is_number = isinstance(landmarks.neighbors, Integral)

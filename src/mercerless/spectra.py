@@ -488,7 +488,8 @@ def check_kind_of_kernel(kernel: Any, kind: str) -> None:
     """Raise if `kind` contradicts a kernel that can only compute similarities."""
     if kernel.is_similarity and kind in ("distance", "dissimilarity"):
         raise ValueError(
-            f"kind={kind!r} contradicts the kernel {type(kernel).__name__}, which computes similarities "
+            f"kind={kind!r} contradicts the kernel {type(kernel).__name__}, which computes "
+            "similarities "
             "from features; pass kernel='precomputed' if X is a matrix, or leave out kind."
         )
 

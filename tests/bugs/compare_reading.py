@@ -501,7 +501,7 @@ BUGS = [
     ),
     Bug(
         "read-excel-errors-as-comments",
-        'startswith("#") and not line.lstrip().startswith(EXCEL_ERRORS)',
+        'startswith("#") and not line.lstrip().startswith(LIMITS.excel_errors)',
         'startswith("#")',
         "test_corpus.py -k errors_of_excel",
     ),

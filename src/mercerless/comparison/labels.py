@@ -229,7 +229,8 @@ def _check_names(rows: LabelRows, ids: Sequence[str], path: Path) -> None:
     if not are_names or are_positions(names) or are_positions(ids):
         return
     raise ValueError(
-        f"{name_of(path)} names other items, such as {names[0]!r}, than the data, such as {ids[0]!r}; write the items' "
+        f"{name_of(path)} names other items, such as {names[0]!r}, than the data, such as "
+        f"{ids[0]!r}; write the items' "
         "names as in the data, or give the labels alone, in the order of the items."
     )
 
@@ -247,7 +248,8 @@ def _labels_by_name(rows: LabelRows, place: int, ids: Sequence[str], path: Path)
     if unlabeled in (["0"], [str(n_items)]) and len(by_item) == n_items and are_positions(ids):
         first, other = ("0", "1") if unlabeled == ["0"] else ("1", "0")
         raise ValueError(
-            f"{name_of(path)} counts the items from {other}, but the data counts them from {first}; number both alike."
+            f"{name_of(path)} counts the items from {other}, but the data counts them from "
+            f"{first}; number both alike."
         )
     if len(unlabeled) > (1 - LIMITS.labeled_items) * len(ids):
         raise ValueError(

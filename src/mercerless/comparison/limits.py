@@ -31,12 +31,11 @@ class ReadingLimits:
     leading_classes: int = 60
     #: The most 0/1 columns that a column of words becomes; rarer words share one.
     categories: int = 30
+    #: What Excel writes in place of a value that it could not compute.
+    excel_errors: tuple[str, ...] = tuple("#NULL! #DIV/0! #VALUE! #REF! #NAME? #NUM! #N/A".split())
 
 
 LIMITS = ReadingLimits()
-
-#: What Excel writes in place of a value that it could not compute.
-EXCEL_ERRORS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
 
 
 @dataclass(frozen=True)

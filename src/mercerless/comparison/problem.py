@@ -323,7 +323,8 @@ def _check_group_gaps(groups: NDArray | None) -> None:
     n_missing = sum(map(is_missing, groups.tolist()))
     if n_missing:
         raise ValueError(
-            f"groups is missing for {n_missing} of {len(groups)} items; give items that belong to no other a group of "
+            f"groups is missing for {n_missing} of {len(groups)} items; give items that belong to "
+            "no other a group of "
             "their own."
         )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mercerless.comparison.files import check_size, name_of
-from mercerless.comparison.limits import EXCEL_ERRORS, LIMITS
+from mercerless.comparison.limits import LIMITS
 from mercerless.core.optional import import_optional
 
 
@@ -111,7 +111,7 @@ def _rows(sheet: Any, what: str) -> list[list[Any]]:
 
 def _cell(value: Any) -> Any:
     """Return a cell as it would be in a text: whole numbers without a point, nothing for an error."""
-    if value is None or (isinstance(value, str) and value in EXCEL_ERRORS):
+    if value is None or (isinstance(value, str) and value in LIMITS.excel_errors):
         return ""
     if isinstance(value, float) and value.is_integer():
         return int(value)

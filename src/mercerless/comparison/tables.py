@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.comparison.files import name_of
-from mercerless.comparison.limits import EXCEL_ERRORS, NAMES
+from mercerless.comparison.limits import LIMITS, NAMES
 from mercerless.core.memory import check_memory
 from mercerless.core.optional import import_optional
 
@@ -25,14 +25,14 @@ NONE = "None"
 #: Words that mark a missing value in a table.
 MISSING = (
     *("", "nan", "NaN", "NAN", "NA", "na", "N/A", "n/a", "<NA>", "null", "NULL", NONE, "?"),
-    *EXCEL_ERRORS,
+    *LIMITS.excel_errors,
 )
 SPACES = r"\s+"
 
 
 def is_comment(line: str) -> bool:
     """Whether a line begins with #, and not with an error of Excel such as #N/A."""
-    return line.lstrip().startswith("#") and not line.lstrip().startswith(EXCEL_ERRORS)
+    return line.lstrip().startswith("#") and not line.lstrip().startswith(LIMITS.excel_errors)
 
 
 def is_plain_number(cell: str) -> bool:

@@ -433,9 +433,6 @@ def build_low_rank_system(
     return KreinSystem(values[keep], Z[:, keep].T @ projected, lift, center, offset, spread, n)
 
 
-EMPTY = np.zeros((0, 0))
-
-
 class LossPullback(NamedTuple):
     """A validation loss and its gradients; cotangents of the raw (uncentered) kernel blocks are kept as factors.
 
@@ -448,10 +445,10 @@ class LossPullback(NamedTuple):
     alpha_positive: float
     alpha_negative: float
     radius: NDArray  # (n_outputs,)
-    left: NDArray = EMPTY  # (n, rank)
-    right: NDArray = EMPTY  # (n, rank)
-    residual: NDArray = EMPTY  # (n_val, n_outputs) cotangent of the predictions
-    coef: NDArray = EMPTY  # (n, n_outputs)
+    left: NDArray = np.zeros((0, 0))  # (n, rank)
+    right: NDArray = np.zeros((0, 0))  # (n, rank)
+    residual: NDArray = np.zeros((0, 0))  # (n_val, n_outputs) cotangent of the predictions
+    coef: NDArray = np.zeros((0, 0))  # (n, n_outputs)
 
     @property
     def train(self) -> NDArray:

@@ -857,7 +857,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             return rows
         if self.gaps_ is None:
             raise ValueError(
-                f"The kernel function gave None for {int(np.isnan(rows).sum())} pairs of new items, "
+                f"The kernel function gave None for {int(np.isnan(rows).sum())} pairs of new "
+                "items, "
                 "but for none of the training items, so that nothing says how to complete them; "
                 "return a number, or fit all comparisons (landmarks=None) with such pairs among "
                 "them."

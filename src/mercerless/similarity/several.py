@@ -107,7 +107,8 @@ class Several(NamedTuple):
         """Comparisons of new items by every similarity, all at once."""
         if reverse is not None:
             raise ValueError(
-                "reverse is for one precomputed similarity with direction='mean' or 'both', not for "
+                "reverse is for one precomputed similarity with direction='mean' or 'both', not "
+                "for "
                 "several."
             )
         new = new_items_of(X, diag, self.models)

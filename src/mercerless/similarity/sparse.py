@@ -449,7 +449,8 @@ def check_hits(X: Any, name: str, learner: str) -> csr_array:
     """
     if hasattr(X, "iloc") and all(hasattr(dtype, "fill_value") for dtype in X.dtypes):
         raise TypeError(
-            f"{name} is a data frame of sparse columns; bring rows and columns into the same order and pass "
+            f"{name} is a data frame of sparse columns; bring rows and columns into the same "
+            "order and pass "
             f"{name}.sparse.to_coo()."
         )
     if not issparse(X):
@@ -469,7 +470,8 @@ def check_hits(X: Any, name: str, learner: str) -> csr_array:
     n_repeated = X.nnz - hits.nnz
     if n_repeated:
         warn(
-            f"{name} lists {n_repeated} hits of pairs that it has already; the values of a pair are added, as scipy "
+            f"{name} lists {n_repeated} hits of pairs that it has already; the values of a pair "
+            "are added, as scipy "
             "does. Keep the best hit of each pair."
         )
     if not np.all(np.isfinite(hits.data)):
@@ -514,7 +516,8 @@ def _warn_of_classes_without_hits(matrix: csr_array, labels: NDArray, classes: N
     alone = classes[is_present & (of_class == 0)]
     if len(alone):
         warn(
-            f"No item of class {alone.tolist()[0]!r} has a hit or is one, so that nothing but its share is "
+            f"No item of class {alone.tolist()[0]!r} has a hit or is one, so that nothing but its "
+            "share is "
             "known of it."
         )
 

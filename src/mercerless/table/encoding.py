@@ -45,6 +45,11 @@ class EncodingLimits:
     strange_rows: int = 10
     #: Share of words that look like numbers from which on a warning follows.
     numbers_as_text: float = 0.9
+    #: A number with a sign, a currency, marks of thousands, a decimal comma or a percent sign, without a leading zero.
+    number_as_text: str = (
+        r"[+-]?[$\u20ac\u00a3]?\s?[+-]?(?=\W*\d)(?:0|[1-9][\d.,' \u00a0\u202f]*)?(?:[.,]\d+)?"
+        r"(?:[eE][+-]?\d+)?\s?%?"
+    )
     #: The code of a missing category ...
     missing: int = -2
     #: ... and of one that was not seen.
@@ -104,7 +109,8 @@ class Columns(NamedTuple):
         may_be_numbers = kind == "number" and given == "word"
         if self.kinds and given not in (kind, "empty") and not may_be_numbers:
             raise ValueError(
-                f"Column {column.name!r} of X holds {_PLURALS[given]}, but {_PLURALS[kind]} when the model was "
+                f"Column {column.name!r} of X holds {_plural(given)}, but {_plural(kind)} when "
+                "the model was "
                 "fitted; convert it."
             )
         return _numbers(column)
@@ -120,8 +126,10 @@ class Columns(NamedTuple):
             if len(strange) >= LIMITS.strange_rows:
                 name = X.columns[j] if is_frame(X) else j
                 warn(
-                    f"No value of column {name!r} of X, such as {strange[0]!r}, was there when the model was fitted, "
-                    f"such as {known[0]!r}; all count as unknown. Write them alike if they mean the same."
+                    f"No value of column {name!r} of X, such as {strange[0]!r}, was there when "
+                    "the model was fitted, "
+                    f"such as {known[0]!r}; all count as unknown. Write them alike if they mean "
+                    "the same."
                 )
 
 
@@ -233,13 +241,8 @@ def _word(value: Any) -> str:
     return str(value)
 
 
-_PLURALS = {
-    "number": "numbers",
-    "date": "dates",
-    "duration": "durations",
-    "order": "categories",
-    "word": "words",
-}
+def _plural(kind: str) -> str:
+    return "categories" if kind == "order" else f"{kind}s"
 
 
 def _kind(column: Any) -> str:
@@ -273,7 +276,8 @@ def _ranks(column: Any, order: list[str]) -> NDArray:
     strange = next((word for word in words if word is not None and word not in places), None)
     if strange is not None:
         raise ValueError(
-            f"Column {column.name!r} of X has {strange!r}, which is none of its ordered categories when the model was "
+            f"Column {column.name!r} of X has {strange!r}, which is none of its ordered "
+            "categories when the model was "
             f"fitted ({', '.join(order[:5])}{', ...' if len(order) > 5 else ''})."
         )
     return np.array([np.nan if word is None else places[word] for word in words])
@@ -288,19 +292,13 @@ def _warn_of_numbers_as_text(X: Any, columns: NDArray) -> None:
         words = column.astype(str).unique()
         if len(words) <= max(LIMITS.most_indicators, len(X) / 2):
             continue
-        numbers = [word for word in words if re.fullmatch(_NUMBER_AS_TEXT, word.strip())]
+        numbers = [word for word in words if re.fullmatch(LIMITS.number_as_text, word.strip())]
         if len(numbers) >= LIMITS.numbers_as_text * len(words):
             warn(
-                f"Column {X.columns[j]!r} of X holds numbers as text, such as {numbers[0]!r}, which are used as "
+                f"Column {X.columns[j]!r} of X holds numbers as text, such as {numbers[0]!r}, "
+                "which are used as "
                 "categories; convert it to numbers, or leave it out."
             )
-
-
-#: A number with a sign, a currency, marks of thousands, a decimal comma or a percent sign, and without a leading zero.
-_NUMBER_AS_TEXT = (
-    r"[+-]?[$\u20ac\u00a3]?\s?[+-]?(?=\W*\d)(?:0|[1-9][\d.,' \u00a0\u202f]*)?(?:[.,]\d+)?"
-    r"(?:[eE][+-]?\d+)?\s?%?"
-)
 
 
 def _numbers(column: Any) -> NDArray:
@@ -312,7 +310,8 @@ def _numbers(column: Any) -> NDArray:
         return _days(np.asarray(column, dtype=unit))
     if mark == "c":
         raise ValueError(
-            f"Column {column.name!r} of X is complex (Complex data not supported); pass its real part or its modulus."
+            f"Column {column.name!r} of X is complex (Complex data not supported); pass its real "
+            "part or its modulus."
         )
     try:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
