@@ -338,7 +338,9 @@ class _DANK(KernelPredictor):
             )
         if choice.losses is not None:
             warn_if_useless(*choice.losses, type(self).__name__)
-        tubes = [f for f in fitted if not f.tasks[0].is_classification]
+        is_tube = not fitted[0].tasks[0].is_classification
+        # a search chooses epsilon and C, and is judged by its held-out losses
+        tubes = fitted if is_tube and choice.tuned is None else []
         for f in tubes:
             weight = np.concatenate([task.weight for task in f.tasks])
             warn_if_tube_is_useless(
