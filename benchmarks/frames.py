@@ -189,14 +189,10 @@ def lab_ranks():
     return average_ranks(parts)
 
 
-def lab_fresh():
+def lab_fresh(bank):
     """Average ranks by measure on the tables that no choice was made on."""
-    return average_ranks(
-        {
-            title: table_scores(measure, bank="lab_fresh")
-            for measure, (title, *_) in MEASURES.items()
-        }
-    )
+    scores = {title: table_scores(measure, bank=bank) for measure, (title, *_) in MEASURES.items()}
+    return average_ranks(scores)
 
 
 def lab_readme():
