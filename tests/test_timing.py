@@ -24,6 +24,7 @@ from mercerless import (
 )
 from mercerless.core import timing
 from mercerless.core.timing import FitTimes, format_seconds, seconds_of_products
+from mercerless.kernels import TensorHyper
 
 ESTIMATED = [
     AsymmetricRidge(),
@@ -208,3 +209,11 @@ def test_estimates_are_right_within_a_factor_of_three(model, monkeypatch):
         model.fit(X, y)
         used = process_time() - start
     assert used / 3.0 < clock.expected < 3.0 * used
+
+
+def test_a_fit_with_a_tensor_is_not_taken_for_one_with_all_pairs(capsys):
+    """It takes about a second; all pairs of the items would take an hour."""
+    X = np.random.default_rng(0).normal(size=(700, 2))
+    distances = np.abs(X[:, :1] - X[:, 0])
+    HyperRidge(TensorHyper(1.0, 0.1, None)).fit(X, np.exp(-distances))
+    assert "will take about" not in capsys.readouterr().err

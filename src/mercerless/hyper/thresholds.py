@@ -35,6 +35,8 @@ class HyperThresholds:
     ridge_operations: float = 500.0
     tube_operations: float = 10_000.0
     search_operations: float = 6e10
+    # Products of matrices of all items that a fit with a tensor hyper-kernel takes, measured.
+    tensor_products: float = 20.0
     # Over-relaxation of ADMM.
     relaxation: float = 1.6
     # Relative to the largest diagonal entry: sections of neighboring centers are equal to this many digits.
