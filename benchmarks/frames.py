@@ -190,7 +190,7 @@ def lab_ranks():
 
 
 def lab_fresh(bank):
-    """Average ranks by measure on the tables that no choice was made on."""
+    """Average ranks by measure on the tables that were listed before any was run."""
     scores = {title: table_scores(measure, bank=bank) for measure, (title, *_) in MEASURES.items()}
     return average_ranks(scores)
 

@@ -2,7 +2,7 @@
 
     export MERCERLESS_DATA=...            # the folder of data sets
     python benchmarks/papers/lab_tables.py bands [--splits 5] [--sets mg] [--learners table]  # by the number of rows
-    python benchmarks/papers/lab_tables.py fresh [--splits 2]      # tables that no choice was made on
+    python benchmarks/papers/lab_tables.py fresh [--splits 2]      # tables listed before any was run
     python benchmarks/papers/lab_tables.py large [--most 100000]   # 10^4 to 10^6 rows beside LightGBM's defaults
     python benchmarks/papers/lab_tables.py variants [--rows 500]   # it and LightGBM on all variants of ten sets
     python benchmarks/papers/lab_tables.py labels [--splits 2]     # AUC, also with a tenth of the labels flipped
@@ -684,7 +684,7 @@ def bands(args):
 
 
 def fresh(args):
-    """Tables that no choice was made on."""
+    """Tables that were listed before any of them was run."""
     chosen = {"sets": args.sets or list(FRESH), "learners": args.learners or list(USUAL)}
     run(argparse.Namespace(**vars(args) | chosen | {"rows": BANDS[0]}), FRESH_RESULTS)
 
