@@ -220,3 +220,25 @@ def test_the_reach_is_the_largest_difference_on_held_out_rows():
         assert 0 < transformed[0].reach < np.ptp(y)
     else:
         assert transformed[0].reach == np.inf
+
+
+@pytest.mark.parametrize("seed", [1, 5])
+def test_the_tail_of_an_exact_relation_is_no_gross_error(seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(150, 2))
+    y = np.exp(2 * X[:, 0])
+    model = TableRegressor(random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.99
+    assert model.weights_[0] == 1.0  # nothing but the transformed target
+
+
+def test_gross_errors_of_a_target_with_a_tail_are_found():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(150, 2))
+    truth = np.exp(X[:, 0])
+    y = truth.copy()
+    errors = np.arange(0, 150, 30)
+    y[errors] += 20 * truth.std()
+    model = TableRegressor(random_state=0).fit(X, y)
+    assert set(errors) <= set(model.outliers_)
+    assert model.score(np.delete(X, errors, axis=0), np.delete(truth, errors)) > 0.95

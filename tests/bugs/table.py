@@ -6,6 +6,18 @@ CLASSES = "test_table_classes.py"
 
 BUGS = [
     Bug(
+        "table-tail-of-an-exact-relation",
+        "explained: float = 0.5",
+        "explained: float = 0.0",
+        "test_table_target.py -k exact_relation",
+    ),
+    Bug(
+        "table-gross-errors-taken-for-a-tail",
+        "if errors[best] > most * without:",
+        "if errors[best] > 1.1 * without:",
+        "test_table_target.py -k gross_errors_of_a_target",
+    ),
+    Bug(
         "lab-laplace-few-rows-without-bandwidths",
         'np.einsum("jif,jf->ji", np.abs(S[:, None] - X), W, out=out)',
         'np.einsum("jif,jf->ji", np.abs(S[:, None] - X), W**0, out=out)',

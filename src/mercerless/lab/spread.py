@@ -107,7 +107,8 @@ def _varying_deviation(squares: NDArray, signs: NDArray) -> Spread:
     unit = float(squares.mean())
     relative = np.maximum(squares / unit, 1e-12)
     model = GammaRegressor(alpha=2.0 * LIMITS.penalty / len(squares), solver="newton-cholesky")
-    model.fit((signs - center) / scale, relative)
+    with np.errstate(over="ignore", invalid="ignore"):  # steps that its line search takes back
+        model.fit((signs - center) / scale, relative)
     return Spread(
         level=float(model.intercept_ + np.log(unit)),
         coef=model.coef_,

@@ -68,6 +68,7 @@ from mercerless.table.plan import (
     center_count,
     local_forms,
 )
+from mercerless.table.target import LIMITS as TRANSFORM_LIMITS
 from mercerless.table.target import (
     Transformed,
     TransformedForms,
@@ -523,19 +524,25 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin,
     ) -> tuple[Table, TableSolution, int, NDArray]:
         """Fit the model and, if the target has tails, a second one on the transformed target; average the two.
 
-        Also returns the number of iterations and the rows whose targets are gross errors.
+        Also returns the number of iterations and the rows whose targets are gross errors. Rows that look so, but that a
+        transform explains, are the tail of the target.
         """
         same_folds = deepcopy(random)
         X = training.rows
         weight = training.weight
         gaps = encoding.gaps(X)
         trust = self._trust(X, units(Y), weight, gaps)
+        has_gross_errors = np.any(trust < 0.5) and are_gross(trust)
+        transformed = None
+        if has_gross_errors:
+            transformed = self._transform(X, Y, weight, TRANSFORM_LIMITS.explained)
+            if transformed is not None:
+                trust = np.ones(len(X))
         outliers = np.flatnonzero(trust < 0.5)
         trusted = training._replace(weight=weight * trust)
         table, solution, n_iter = self._learn(trusted, encoding, units(Y), None, random, progress)
-        transformed = None
-        if not (len(outliers) and are_gross(trust)):
-            transformed = self._transform(X, Y, weight * trust)
+        if not has_gross_errors:
+            transformed = self._transform(X, Y, weight * trust, TRANSFORM_LIMITS.hopeless)
         if transformed is None:
             return table, solution, n_iter, outliers
 
@@ -577,15 +584,23 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin,
         )
         return observed.spread(trust)
 
-    def _transform(self, X: Any, Y: NDArray, weight: NDArray) -> Transformed | None:
-        """A transform of the targets worth trying: for one output with tails, in memory."""
+    def _transform(self, X: Any, Y: NDArray, weight: NDArray, most: float) -> Transformed | None:
+        """A transform of the targets worth trying: for one output with tails, in memory.
+
+        With it the squared error of small models is at most `most` times that without.
+        """
         if self.transform_target is None or is_dask(X) or Y.shape[1] > 1:
             return None
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         copies = find_copies(X)
         observed = Observations.of(copies, Y)
         transformed = choose_transform(
-            observed.take(X), observed.take(Y), observed.total(weight), observed.take(copies), seed
+            observed.take(X),
+            observed.take(Y),
+            observed.total(weight),
+            observed.take(copies),
+            seed,
+            most,
         )
         if transformed is None:
             return None

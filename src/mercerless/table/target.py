@@ -32,6 +32,8 @@ class TransformLimits:
     smallest_power: float = 0.2
     #: Times the squared error of small models without a transform, above which one is given up.
     hopeless: float = 1.1
+    #: ... and the same below which gross errors are none: the transform explains them.
+    explained: float = 0.5
     #: With fewer rows there is no transform.
     fewest: int = 100
     #: Share of the range of the transformed targets, beyond which nothing is predicted.
@@ -155,12 +157,17 @@ def possible_transforms(y: NDArray, weight: NDArray | None = None) -> list[Trans
 
 
 def choose_transform(
-    X: NDArray, Y: NDArray, weight: NDArray, together: NDArray, seed: int
+    X: NDArray,
+    Y: NDArray,
+    weight: NDArray,
+    together: NDArray,
+    seed: int,
+    most: float = LIMITS.hopeless,
 ) -> Transformed | None:
     """The transform through which small models have the smallest squared error on held-out targets.
 
-    None if targets have no tails, or if the error is larger than without a transform by a tenth; the weights decide
-    what it is worth in the end. `together` numbers sets of copies.
+    None if targets have no tails, or if the error is larger than `most` times that without a transform; the weights
+    decide what it is worth in the end. `together` numbers sets of copies.
     """
     y = Y[:, 0]
     if len(y) < LIMITS.fewest:
@@ -185,7 +192,7 @@ def choose_transform(
     without = squared_error(y, None)
     errors = [squared_error(transform.z, transform) for transform in transforms]
     best = int(np.argmin(errors))
-    if errors[best] > LIMITS.hopeless * without:
+    if errors[best] > most * without:
         return None
     return transforms[best]
 
