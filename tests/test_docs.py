@@ -46,6 +46,24 @@ from mercerless.datasets import load_digit_shapes
 shapes = load_digit_shapes(150)
 K, K_new, y = shapes.K[:100, :100], shapes.K[100:, :100], shapes.target[:100]
 """
+HITS = f"""
+import doctest
+from pathlib import Path
+page = Path({str(DOCS)!r}, "hits.md").read_text(encoding="utf-8").replace("```", "")
+for example in doctest.DocTestParser().get_examples(page):
+    exec(example.source)
+    if "hit_matrix" in globals():
+        break
+names = ["seq%d" % i for i in range(40)]
+def hit(query, subject):
+    return "\\t".join([query, subject, *["1"] * 9, "100.0"]) + "\\n"
+family_of = dict(zip(names, "ab" * 20))
+related = [hit(q, s) for q in names for s in names if family_of[q] == family_of[s]]
+Path("hits.tsv").write_text("".join(related))
+Path("new-hits.tsv").write_text("".join(hit("new", s) for s in names[::2]))
+rows = ["%s,%s\\n" % pair for pair in family_of.items()]
+Path("families.csv").write_text("name,family\\n" + "".join(rows))
+"""
 READERS_DATA = {
     "../README": """
 import pandas as pd
@@ -57,6 +75,7 @@ new_frame = frame[:5]
     "compare": MATRIX,
     "dank": VECTORS + "rows = [0, 1]",
     "directed": "import numpy as np\n" + MATRIX + "K_back = K_new + 0.01",
+    "hits": HITS,
     "hyper": "from sklearn.svm import SVC\n" + VECTORS + "S = X @ X.T",
     "krein": MATRIX + "words, languages, X = ['one', 'two', 'uno', 'due'] * 5, [0, 0, 1, 1] * 5, K",
     "lab": "from mercerless.kernels import LocalGaussian\n" + VECTORS + "y = X[:, 0]",
