@@ -38,8 +38,8 @@ figure.suptitle("Share of possible citations, by field")
 # %%
 # With one direction, and with both
 # ---------------------------------
-# The items are numbers of papers, and the kernel looks up the citation. So both directions of new papers are known,
-# also in cross-validation. ``AsymmetricRidgeClassifier`` is one ridge regression with both directions.
+# The items are numbers of papers, and the kernel looks up the citation, so cross-validation too knows both directions
+# of the held-out papers. ``AsymmetricRidgeClassifier`` is one ridge regression with both directions.
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from mercerless import AsymmetricRidgeClassifier, SimilarityClassifier
@@ -62,7 +62,7 @@ for name, score in scores.items():
     print(f"{name}: {score:.2f} correct")
 
 # %%
-# A third of the papers is the share that guessing gets right.
+# Guessing would get a third of the papers right (dotted line).
 figure, ax = plt.subplots(figsize=(6, 2.4), layout="constrained")
 ax.barh(list(scores), list(scores.values()), color=["#7F7F7F", "#7F7F7F", "#D55E00"])
 ax.axvline(1 / 3, color="black", lw=1, ls=":")

@@ -30,7 +30,7 @@ def distance(i, j):
 
 
 def compared(landmarks):
-    """A model with so many landmarks, its accuracy on new items, and the comparisons that the fit took."""
+    """A model with these landmarks, its accuracy on new items, and the comparisons that the fit took."""
     global calls
     calls = 0
     kernel = PairFunction(distance, symmetric=True, cache=False)
@@ -73,8 +73,8 @@ ax.spines[["top", "right"]].set_visible(False)
 # %%
 # Would more help?
 # ----------------
-# The model answers without any further comparison: its out-of-fold log-loss with a quarter, half and all of its
-# landmarks. As long as the loss falls, more would help.
+# The model answers this without further comparisons, by its out-of-fold log-loss with a quarter, half and all of its
+# landmarks. As long as the loss falls, more landmarks would help.
 few, _, _ = compared(Landmarks(80))
 for number, loss in few.landmark_curve_.items():
     print(f"{number:3d} landmarks: log-loss {np.round(loss, 3)}")

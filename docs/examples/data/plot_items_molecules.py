@@ -44,7 +44,7 @@ print(len(smiles), "molecules, the first:", pairs[0])
 # Pieces
 # ------
 # A molecule becomes a count of its pieces: every atom alone, with its neighbors, and with their neighbors. That is
-# what circular (Morgan) fingerprints count. The reader below knows the SMILES of this list and no more; for your own
+# what circular (Morgan) fingerprints count. The parser below is just enough for the SMILES of this list; for your own
 # molecules, use RDKit's fingerprints.
 
 

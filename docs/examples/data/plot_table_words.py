@@ -2,7 +2,7 @@
 A table with words and gaps against gradient boosting
 =====================================================
 
-A table as people have it: words, numbers, empty cells. The table learner takes it as it is, with nothing to tune.
+Most tables have words, numbers and empty cells. The table learner takes them as they are, with nothing to tune.
 """
 
 # %%

@@ -9,8 +9,8 @@ definite depends on the kernel, before any label is seen.
 # %%
 # The data
 # --------
-# The paper uses the monks problem: six attributes with two to four values each. Here are all their combinations, scaled
-# to [0, 1], but the one of zeros, which has no direction; the paper's training rows are 122 of them.
+# The paper uses the monks problem: six attributes with two to four values each. These are all their combinations,
+# scaled to [0, 1], except for the one of zeros, which has no direction; the paper's training rows are 122 of them.
 from itertools import product
 
 import matplotlib.pyplot as plt
@@ -50,4 +50,4 @@ for ax, (name, kernel) in zip(axes.flat, kernels.items()):
 plt.show()
 
 # %%
-# On its page the paper is followed :doc:`equation by equation </papers/rkks>`.
+# The page of the paper follows it :doc:`equation by equation </papers/rkks>`.

@@ -22,7 +22,7 @@ X = x[:, None]
 
 # %%
 # Thirty support points, no tuning:
-model = LABRegressor(n_support=30, kernel="gaussian", random_state=0).fit(X, y)
+model = LABRegressor(n_support=30, random_state=0).fit(X, y)
 figure, (top, bottom) = plt.subplots(
     2, 1, sharex=True, layout="constrained", height_ratios=[3, 1.2]
 )

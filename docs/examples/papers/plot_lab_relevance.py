@@ -16,13 +16,13 @@ X, y = make_lab_function(600, function="f2", noise=0.05, random_state=0)
 X_new, y_new = make_lab_function(1000, function="f2", random_state=1)
 
 # %%
-# The default tries the Gaussian and the Laplace form and keeps what validation prefers.
-model = LABRegressor(n_support=40, kernel="gaussian", random_state=0).fit(X, y)
+# Forty support points with six bandwidths each. Validation decides when the descent stops.
+model = LABRegressor(n_support=40, random_state=0).fit(X, y)
 print(f"R2 without noise {model.score(X_new, y_new):.4f}, {model.n_parameters_} numbers")
 
 # %%
-# Bright: narrow bandwidths, the feature matters near that support point. Features 3 and 4 act linearly, which the
-# linear part of the model takes over, and feature 5 does nothing: their bandwidths grew until they no longer matter.
+# Bright cells are narrow bandwidths: the feature matters near that support point. Features 3 and 4 act linearly, and
+# the linear part of the model takes over; feature 5 does nothing. Their bandwidths grew until they no longer matter.
 names = ["x0 (product)", "x1 (product)", "x2 (square)", "x3 (linear)", "x4 (linear)", "x5 (unused)"]
 BandwidthDisplay.from_estimator(model, feature_names=names)
 plt.show()

@@ -3,8 +3,8 @@ How far off is a prediction?
 ============================
 
 The error of a model is not the same everywhere. ``LABRegressor`` learns from its out-of-fold errors how far targets
-scatter around its predictions, and where: `predict` with ``return_std=True``. Intervals of a stated coverage,
-`predict_interval`, are multiples of that deviation and need no normal distribution.
+scatter around its predictions, and where (``predict`` with ``return_std=True``). Intervals of a stated coverage
+(``predict_interval``) are multiples of that deviation and need no normal distribution.
 """
 
 import numpy as np
@@ -52,7 +52,7 @@ ax.legend(loc="upper left", frameon=False)
 plt.show()
 
 # %%
-# Share of new targets inside, on the left with little noise and on the right.
+# The share of new targets inside: in the left half, where the noise is small, and in the right half.
 fresh = truth + noise * rng.normal(size=(200, 400))
 for name, lower, upper in (
     ("deviations", mean - 1.645 * std, mean + 1.645 * std),

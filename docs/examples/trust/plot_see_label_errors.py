@@ -2,14 +2,13 @@
 Find label errors
 =================
 
-Some labels of every data set are wrong. Models that have not seen an item show which labels are improbable.
+In most data sets some labels are wrong. Models that have not seen an item show which labels are improbable.
 """
 
 # %%
 # Digits, of which some have a wrong label
 # ----------------------------------------
-# 300 handwritten digits under a Hausdorff distance of their shapes. Fifteen labels
-# are changed.
+# 300 handwritten digits, compared by the Hausdorff distance of their shapes. Fifteen labels are changed.
 import numpy as np
 
 from mercerless.datasets import load_digit_shapes
