@@ -96,5 +96,14 @@ def skip_metadata_requests(app, what, name, obj, skip, options):
     return True if re.fullmatch(r"set_\w+_request", name) else None
 
 
+def keep_initials(app, what, name, obj, options, lines):
+    """Escape the first initial of a reference such as "D. Oglic", which reStructuredText takes for a list item."""
+    for number, line in enumerate(lines):
+        lines[number] = re.sub(
+            r"^(\s*(?:\.\. \[\S+\] )?)(?=[A-Z]\. (?:[A-Z]\. |[a-z]+ )*[A-Z])", r"\1\\", line
+        )
+
+
 def setup(app):
     app.connect("autodoc-skip-member", skip_metadata_requests)
+    app.connect("autodoc-process-docstring", keep_initials)

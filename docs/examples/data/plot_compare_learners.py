@@ -29,7 +29,7 @@ print(result)
 # Bars are intervals of the difference to the recommended learner that hold for all learners together. If a bar reaches
 # zero, the two are not distinguishable on these data.
 table = result.to_pandas().query("learner != 'dummy'").iloc[::-1]
-figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 points = 100 * table[["difference", "difference_low", "difference_high"]]
 ax.hlines(table.title, points.difference_low, points.difference_high, color="#0072B2", lw=2)
 ax.plot(points.difference, table.title, "o", color="#0072B2")

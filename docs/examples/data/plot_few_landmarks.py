@@ -53,7 +53,7 @@ rows.append(("all pairs", needed, accuracy))
 for name, needed, accuracy in rows:
     print(f"{name:13s} {needed:6d} comparisons, {accuracy:.2f} correct")
 
-figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 names, counts, accuracies = zip(*rows)
 ax.plot(counts, accuracies, "o-", color="#0072B2")
 for place, (name, count, accuracy) in enumerate(rows):

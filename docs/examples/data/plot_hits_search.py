@@ -94,7 +94,7 @@ for name, members in zip(new[:5], sets):
 # --------------------------------------------
 import matplotlib.pyplot as plt
 
-figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 both = [np.bincount(sets.sum(axis=1)[family[240:] == name], minlength=5) for name in model.classes_]
 left = np.zeros(len(both))
 for size, color in zip(range(5), ("#7F7F7F", "#0072B2", "#E69F00", "#D55E00", "#CC79A7")):

@@ -79,7 +79,7 @@ neighbors = GridSearchCV(
 )
 scores["neighbors"] = neighbors.fit(D[train, train], y[train]).score(D[test, train], y[test])
 
-figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
+figure, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
 ax.barh(
     list(scores)[::-1],
     list(scores.values())[::-1],

@@ -29,6 +29,7 @@ figure.suptitle("Two shapes of every digit")
 # The matrix and its spectrum
 # ---------------------------
 # Rows are ordered by class, and inside a class by cluster: dark blocks on the diagonal are similar digits.
+# sphinx_gallery_thumbnail_number = 2
 from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
 
 figure, (left, right) = plt.subplots(

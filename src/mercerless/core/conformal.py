@@ -137,7 +137,7 @@ class ConformalMixin:
             ``coverage / (1 - coverage)`` items of every class.
         allow_empty : bool, default=False
             Whether a set may be empty if no class is probable enough. Otherwise the most probable class is always in
-            the set, so that the sets of a model that is right more often than `coverage` are, too.
+            the set, and the sets of a model that is right more often than `coverage` cover more than stated.
         **new : dict
             Further arguments of `predict_proba`, such as ``reverse``.
 
