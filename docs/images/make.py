@@ -190,6 +190,7 @@ main { max-width: none; display: grid; grid-template-columns: 4fr 7fr; gap: 1rem
 main > * { margin: 0; padding-bottom: 0; }
 header, section.verdict { grid-column: 1 / -1; }
 header p { max-width: none; }
+section.verdict p:first-of-type { font-size: 1.05rem; }
 section { display: none; }
 section.verdict, section.shown { display: block; }
 section.shown h2 { margin-top: 0; font-size: 1.1rem; }
@@ -197,7 +198,7 @@ section.shown > p, section.shown figcaption, section.verdict p:nth-of-type(n + 3
 </style>"""
 
 
-def draw_report(width=1200, height=790):
+def draw_report(width=1200, height=767):
     """Screenshot of parts of the sample report."""
     page = (FOLDER.parent / "_extra" / "sample-report.html").read_text(encoding="utf-8")
     for title in SHOWN:
