@@ -9,8 +9,7 @@ and judges their differences. The command ``mercerless compare`` does the same w
 # %%
 # Distances between digits, five learners
 # ---------------------------------------
-# ``budget=None`` searches the parameters of every learner to the end; a time such as ``budget="2m"`` searches as far as
-# it reaches.
+# ``budget=None`` searches the parameters of every learner to the end; ``budget="2m"`` would stop after two minutes.
 import matplotlib.pyplot as plt
 
 from mercerless import compare

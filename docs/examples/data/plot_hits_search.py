@@ -36,20 +36,8 @@ bits = 4.0 * (sequences[:, None] == sequences[None, :240]).sum(axis=2)
 lines = []
 for query, row in zip(names, bits):
     for subject in np.argsort(-row)[:15]:
-        fields = [
-            query,
-            names[subject],
-            row[subject] / 4.8,
-            120,
-            0,
-            0,
-            1,
-            120,
-            1,
-            120,
-            1e-9,
-            row[subject],
-        ]
+        alignment = [120, 0, 0, 1, 120, 1, 120, 1e-9]
+        fields = [query, names[subject], round(row[subject] / 4.8, 1), *alignment, row[subject]]
         lines.append("\t".join(map(str, fields)))
 table = "\n".join(lines)  # what diamond writes into hits.tsv
 print(table[:90])

@@ -291,7 +291,7 @@ def advice(matrix: InspectedMatrix, directions: Asymmetry, is_psd: bool) -> tupl
         reason = "any kernel machine is sound on this matrix"
     else:
         suggestion = f"mercerless.{name}({arguments})"
-        reason = "it finds out what the negative part is worth"
+        reason = "it measures whether the negative part helps"
     if not is_rounding(directions.largest, matrix.values.dtype):
         suggestion += " on mercerless.spectra.symmetrize(matrix)"
     return suggestion, reason
