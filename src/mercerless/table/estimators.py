@@ -352,12 +352,12 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin,
 
     Several kinds of models compete on held-out rows, and their average predicts: machines on few support points with
     local bandwidths (as `LABRegressor`), kernel ridge regression on all rows of small tables, kernel machines on up to
-    3000 centers, experts on parts of many rows, and boosted trees. If one target has tails, the same is learned for its
-    logarithm, a power, asinh or normal scores, whichever small models like best, and averaged in; its predictions are
-    those of the mean target.
+    3000 centers, experts on parts of many rows, and boosted trees. If one target has tails, a second model is
+    fitted to its logarithm, a power, asinh or normal scores, whichever is best in small trials, and averaged in;
+    predictions are means on the original scale.
 
     A table is an array, a frame of pandas, polars or Arrow, or a list of dicts (in which a key may be missing), with
-    NaN where a value is missing. A whole sample weight counts as so many equal rows.
+    NaN where a value is missing. A sample weight of 3 counts like three equal rows.
 
     Parameters
     ----------
@@ -367,7 +367,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin,
     transform_target : "auto" or None, default="auto"
         Whether a transform of one target with tails competes.
     downweight_outliers : "auto" or None, default="auto"
-        Whether rows whose targets are gross errors lose weight, if held-out rows are predicted better so.
+        Whether rows with grossly wrong targets lose weight if that improves the predictions of held-out rows.
     categorical_features : "from_dtype", None, or array-like of bool, int or str, default="from_dtype"
         The columns that are categories: of a data frame those of words or of an unordered category type; or the
         columns given by a mask, by numbers or by names. The places of ordered categories are numbers, as are dates.
@@ -414,8 +414,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin,
     spread_ : list of Spread, or None
         Per output, what the standard deviations of `predict` are made of: its `gain` is 0 if there is one for all.
     outliers_ : ndarray of int
-        Training rows (of those with weight) taken for gross errors, far off the function, whose weight was lowered to
-        less than half.
+        Training rows (of those with weight) whose weight was lowered to less than half, as gross errors.
     certificate_ : float
         The projected gradient at the end of a descent relative to its start, the largest of the members with weight:
         0 at a stationary point, 1 without any step; early stopping leaves it positive. Members without a descent count
@@ -431,7 +430,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin,
         Numbers in the kernel members.
     feature_importances_ : ndarray of shape (n_features,)
         How much predictions need each feature, at least 0 and with sum 1: by how much the squared error of held-out
-        rows grows if its values are permuted. Computed when it is first asked for, by one more fit on part of the rows.
+        rows grows if its values are permuted. Computed on first use, by one more fit on part of the rows.
     n_features_in_ : int
         Features seen in fit.
 
