@@ -682,7 +682,7 @@ class ConstrainedDank(NamedTuple):
     dual : ndarray of shape (n,)
         The labels times alpha.
     adaptation : ndarray of shape (n, n)
-        F.
+        The matrix F.
     radius : float
         The Frobenius norm of F - 1.
     rank : int
