@@ -6,7 +6,7 @@ Strings, time series, proteins, molecules, graphs, distributions, quantum circui
 
 Three lines for every kind of object, with its most common mistake and the cases in which another tool is better. The
 learner is always the same: any function of two items, or of two lists, is a kernel. If a package is not installed, a
-few lines of NumPy replace it, so everything on this page was run.
+few lines of NumPy replace it, so that everything on this page runs.
 """
 
 # %%
@@ -251,7 +251,7 @@ show(
 # %%
 # All eight
 # ---------
-# Made-up items of three kinds each, so a third is what guessing gets right; the heights say nothing about your data.
+# The items are made up, of three classes each, so guessing gets a third right. The bars say nothing about your data.
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
