@@ -102,6 +102,31 @@ def test_log_loss_is_minimal_and_certified():
     assert result.residual < 1e-5
 
 
+@pytest.mark.parametrize("max_members", [1, 2, 3])
+def test_members_of_classes_are_dropped_by_their_part_of_the_spread(max_members):
+    """One after another, the smallest weight times spread first, and the others are weighted again."""
+    rng = np.random.default_rng(2)
+    labels = rng.integers(3, size=120)
+    signal = np.array([2.0, 1.5, 0.0, 1.0, 0.2])[:, None, None] * np.eye(3)[labels]
+    scores = signal + rng.normal(size=(5, 120, 3))
+    scores *= np.array([0.2, 1.0, 3.0, 0.5, 4.0])[:, None, None]  # useless ones vary most
+    logs = log_softmax(scores, axis=2)
+    weight = rng.uniform(0.5, 2.0, 120)
+    rule = replace(TABLE_CLASSES, max_members=max_members)
+    keep_all = replace(rule, smallest=0.0, max_members=None)
+    spread = (logs - logs.mean(axis=2, keepdims=True)).std(axis=(1, 2))
+    members = np.arange(5)
+    while True:
+        factors = average(logs[members], labels, weight, keep_all).weights
+        shares = factors * spread[members] / np.sum(factors * spread[members])
+        if len(members) == 1 or (len(members) <= max_members and shares.min() >= rule.smallest):
+            break
+        members = np.delete(members, shares.argmin())
+    expected = np.zeros(5)
+    expected[members] = factors
+    assert_allclose(average(logs, labels, weight, rule).weights, expected)
+
+
 def test_two_sides_have_the_closed_form():
     rng = np.random.default_rng(0)
     left, right = rng.normal(size=(2, 30, 1))

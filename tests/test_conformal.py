@@ -63,14 +63,16 @@ def test_radius_and_thresholds_by_hand():
 def test_cross_calibration_never_sees_its_own_label():
     rng = np.random.RandomState(0)
     scores, labels, fold_of = rng.normal(size=(30, 3)), rng.randint(3, size=30), np.arange(30) % 3
-    before = cross_calibrate(scores, labels, None, fold_of)
-    changed = np.where(fold_of == 1, 0, labels)
-    after = cross_calibrate(scores, changed, None, fold_of)
-    assert_array_equal(before[fold_of == 1], after[fold_of == 1])
-    others = fold_of != 0
-    assert_allclose(
-        before[~others], calibrate_scores(scores[others], labels[others])(scores[~others])
-    )
+    weight = rng.uniform(0.1, 5.0, 30)
+    for given in (None, weight):
+        before = cross_calibrate(scores, labels, given, fold_of)
+        changed = np.where(fold_of == 1, 0, labels)
+        after = cross_calibrate(scores, changed, given, fold_of)
+        assert_array_equal(before[fold_of == 1], after[fold_of == 1])
+        others = fold_of != 0
+        of_others = None if given is None else given[others]
+        calibration = calibrate_scores(scores[others], labels[others], of_others)
+        assert_allclose(before[~others], calibration(scores[~others]))
 
 
 @pytest.mark.parametrize("cls", [KreinRidge, AsymmetricRidge])

@@ -460,6 +460,24 @@ def test_calibration_keeps_useless_and_separable_scores_finite():
     assert_allclose(constant.loss, np.log(2), rtol=1e-6)
 
 
+def test_constant_scores_give_the_shares_of_the_classes_whatever_a_row_without_weight_has():
+    y = np.repeat([0, 1], [60, 20])
+    weight = np.where(y == 1, 2.0, 1.0)
+    scores = np.full((80, 2), 3.0)
+    constant = calibrate_scores(scores, y, weight)
+    assert constant.slope == 1.0
+    proba = constant(scores)
+    assert_allclose(proba, np.broadcast_to(proba[0], proba.shape))
+    assert 0.5 < proba[0, 0] < 0.6  # 60 of 100, pulled to a half
+    scores[:5] = 9.0
+    weight[:5] = 0.0
+    other = calibrate_scores(scores, y, weight)
+    assert other.slope == 1.0
+    assert_allclose(
+        other.logits(scores[5:]).sum(axis=1), constant.logits(scores[5:]).sum(axis=1), atol=1e-8
+    )
+
+
 def test_restarts_find_the_better_minimum_and_stop_when_asked():
     def double_well(x):
         return float((x[0] ** 2 - 1) ** 2 + 0.3 * x[0]), np.array(

@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold
 from mercerless.core.linalg import ShiftedSolver, shifted_systems
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.lab.model import Expansion, Rows, Settings, fixed_columns, with_coefficients
-from mercerless.lab.selection import LIMITS, LocalLearner, Validated
+from mercerless.lab.selection import LIMITS, LocalLearner, Validated, start_widths
 from mercerless.lab.solver import (
     LocalRegression,
     Moments,
@@ -36,6 +36,7 @@ from mercerless.table.members.candidate import Contest
 from mercerless.table.members.local import LocalMachines
 from mercerless.table.members.ridge import (
     RidgeOnAllRows,
+    _ridge_grid,
     all_rows_candidates,
     bandwidth_per_feature,
     one_bandwidth,
@@ -284,6 +285,39 @@ def test_all_rows_model_is_kernel_ridge():
     peer = KernelRidge(kernel="rbf", gamma=0.5 / 0.49, alpha=0.2).fit(X, Y)
     T = np.random.default_rng(8).normal(size=(5, 3))
     assert_allclose(model.predict(T, X), peer.predict(T), rtol=1e-8)
+
+
+def ridge_criteria(X, Y, weight, width, ridge):
+    """Weighted leave-one-out error of Gaussians, and the evidence with a linear kernel, by direct solutions."""
+    n = len(X)
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2) / width**2)
+    error = 0.0
+    for i in range(n):
+        others = np.delete(np.arange(n), i)
+        system = K[np.ix_(others, others)] + ridge * np.diag(1 / weight[others])
+        prediction = K[i, others] @ np.linalg.solve(system, Y[others])
+        error += weight[i] * np.sum((Y[i] - prediction) ** 2)
+    covariance = K + X @ X.T / X.shape[1] + 1 + ridge * np.diag(1 / weight)
+    fit = np.sum(Y * np.linalg.solve(covariance, Y))
+    logdet = np.linalg.slogdet(covariance)[1] + np.log(weight).sum()
+    return error, np.log(fit / n) + logdet / n
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_the_ridge_grid_chooses_the_smallest_criterion(linear):
+    X, _, _, Y = problem(14, outputs=1, seed=3)
+    weight = np.random.default_rng(5).uniform(0.2, 3.0, 14)
+    widths = start_widths("gaussian", 3)
+    ridges = np.logspace(-6, 1, 15)
+    criteria = np.array(
+        [[ridge_criteria(X, Y, weight, w, r)[int(linear)] for r in ridges] for w in widths]
+    )
+    best = 2 * criteria[::2].min(axis=1).argmin()  # every second bandwidth, then its neighbors
+    around = [k for k in (best - 1, best, best + 1) if 0 <= k < len(widths)]
+    expected = around[criteria[around].min(axis=1).argmin()]
+    log_width, log_ridge = _ridge_grid("gaussian", Rows(X, Y, weight), linear=linear)
+    assert_allclose(log_width, np.log(widths[expected]))
+    assert_allclose(log_ridge, np.log(ridges[criteria[expected].argmin()]))
 
 
 def test_out_of_fold_predictions_of_all_rows_are_those_of_fits_without_them():

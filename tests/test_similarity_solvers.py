@@ -523,6 +523,18 @@ def test_paired_z():
     assert paired_z(losses, losses) == 0.0
 
 
+def test_paired_z_of_weighted_losses_is_that_of_their_weighted_mean():
+    """A sum of independent differences, each times its weight; the unit of the weights cancels."""
+    losses, others = RANDOM.normal(size=300), RANDOM.normal(size=300) + 0.2
+    weight = RANDOM.uniform(0.1, 4.0, 300)
+    difference = others - losses
+    mean = np.average(difference, weights=weight)
+    variance_of_sum = np.sum((weight * (difference - mean)) ** 2)
+    expected = mean * weight.sum() / np.sqrt(variance_of_sum)
+    assert np.isclose(paired_z(losses, others, weight), expected)
+    assert np.isclose(paired_z(losses, others, 100.0 * weight), expected)
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("C", [0.1, 5.0])
 def test_sparse_machine_attains_the_dual_optimum(scale, C):
