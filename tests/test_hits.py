@@ -158,6 +158,12 @@ def test_distances_are_hits_too(data):
     new = csr_array((1.0 / R.data, R.indices, R.indptr), R.shape)
     model = HitsClassifier(kind="distance", random_state=0).fit(distances, y)
     assert np.mean(model.predict(new) == truth) > 0.85
+    # their unit is that of the training items, whatever comes with a new item
+    together = model.predict_proba(new)
+    for i in range(5):
+        assert_allclose(model.predict_proba(csr_array(new[[i]])), together[[i]], rtol=1e-10)
+    near = csr_array((0.1 * new.data, new.indices, new.indptr), new.shape)
+    assert np.abs(model.predict_proba(near) - together).max() > 1e-3
 
 
 def test_items_without_hits_get_the_shares_of_the_classes(data, model):

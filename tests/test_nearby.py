@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
 from mercerless import KreinRidge, SimilarityClassifier, SimilarityRegressor
 from mercerless.kernels import MatrixFunction
 from mercerless.lowrank import Landmarks
+from mercerless.similarity.families import Comparisons
+from mercerless.similarity.nearby import NearbyComparisons, NearbyFamily
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, NEW = slice(0, 260), slice(260, 330)
@@ -116,6 +119,27 @@ def test_neighbors_take_part_and_are_forgotten(model):
     model_again.set_params(landmarks=Landmarks(20)).fit(X[TRAIN], Y[TRAIN])
     assert model_again._nearby_ is None  # which would compare new items for nothing
     assert_allclose(model_again.predict_proba(X[NEW]), again.predict_proba(X[NEW]))
+
+
+@pytest.mark.parametrize("classify", [True, False])
+def test_the_unit_of_the_weights_of_neighbors_cancels(classify):
+    """Weights are relative: only the prior of the votes would notice their size."""
+    rng = np.random.default_rng(0)
+    similarities = np.exp(-cdist(X[:60], X[:60]) / 20.0)
+    np.fill_diagonal(similarities, 0.0)
+    hits = csr_array(np.where(similarities > np.quantile(similarities, 0.8), similarities, 0.0))
+    targets = np.where(Y[:60, None] % 3 == np.arange(3), 1.0, -1.0)
+    if not classify:
+        targets = X[:60, 20:22] / 8.0 - 1.0
+    weight = rng.uniform(0.2, 3.0, 60)
+    items = np.arange(0, 60, 2)
+    others = np.arange(1, 60, 2)
+    comparisons = Comparisons.of(similarities + np.eye(60)).take(others)
+    new = NearbyComparisons(**vars(comparisons), hits=csr_array(hits[others]))
+    family = NearbyFamily(hits, classify)
+    expected = family.fit_items(items, targets, weight).scores(new)
+    assert_allclose(family.fit_items(items, targets, 7.0 * weight).scores(new), expected)
+    assert np.abs(family.fit_items(items, targets, np.ones(60)).scores(new) - expected).max() > 1e-3
 
 
 def test_numbers_have_neighbors_too():

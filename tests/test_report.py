@@ -20,7 +20,7 @@ from mercerless.comparison.drawing import encode_png, spectrum_svg
 from mercerless.comparison.learners import LEARNERS
 from mercerless.comparison.page import whole_page
 from mercerless.comparison.problem import make_problem
-from mercerless.comparison.report import _axis, family_words, render
+from mercerless.comparison.report import _axis, _score, _table, family_words, render
 from mercerless.comparison.result import compare
 from mercerless.comparison.words import format_score
 from mercerless.datasets import load_digit_shapes
@@ -45,7 +45,13 @@ def reports(tmp_path_factory):
             shapes.D, labels, learners=["dummy", "neighbors", "stack"], repeats=1, name=HOSTILE
         )
         table = compare(
-            X, X[:, 0], learners=["dummy", "neighbors", "linear"], repeats=1, name="table"
+            X,
+            X[:, 0],
+            X_test=X[:20] + 0.5,
+            y_test=X[:20, 0],
+            learners=["dummy", "neighbors", "linear"],
+            repeats=1,
+            name="table",
         )
     matrix.reasons["features"] = HOSTILE
     matrix.learners.append(next(own for own in LEARNERS if own.name == "features"))
@@ -147,6 +153,26 @@ def test_every_number_of_the_table_is_there(reports):
     assert all(version in text for version in comparison.versions.values())
     assert comparison.python_command[:40] in text.replace("&#x27;", "'").replace("&quot;", '"')
     assert "negative part of the spectrum" in text
+
+
+@pytest.mark.parametrize("which", ["matrix", "table"])
+def test_every_column_of_the_table_has_its_own_numbers(reports, which):
+    comparison = reports[which]
+    text = _table(comparison)
+    has_test = which == "table"
+    assert ("given test set" in text) == has_test
+    lines = re.findall(r"<tr[^>]*>(?:(?!<tr).)*?</tr>", text, re.DOTALL)
+    for row in comparison.table:
+        (line,) = [line for line in lines if f"<code>{row['learner']}</code>" in line]
+        cells = re.findall(r'data-value="([^"]*)">(.*?)</td>', line, re.DOTALL)
+        is_first = row["verdict"] == "recommended"
+        expected = [row["score"], 0.0 if is_first else row["difference"]]
+        if has_test:
+            expected.append(row["test_score"])
+            assert cells[2][1] == _score(comparison, row["test_score"])
+        expected += [row["fit_time"], 1000 * row["predict_time"], row["size"]]
+        assert [float(value) for value, _ in cells[:-1]] == pytest.approx(expected)
+        assert cells[0][1].startswith(_score(comparison, row["score"]))
 
 
 def test_learners_far_behind_do_not_squeeze_the_axis():

@@ -33,4 +33,22 @@ BUGS = [
         "Z = root[:, None] / rows.Y\n    points",
         "test_lab_solver.py -k ridge_grid_chooses",
     ),
+    Bug(
+        "left-hits-unit-of-new-items",
+        "csr_array(_similarities(hits, self.unit_)[:, self.used_])",
+        "csr_array(_similarities(hits, _unit_of(hits, self.kind_))[:, self.used_])",
+        "test_hits.py -k distances_are_hits_too",
+    ),
+    Bug(
+        "left-neighbors-unit-of-weights",
+        "weight = weight[items] / weight[items].mean()",
+        "weight = weight[items] * weight[items].mean()",
+        "test_nearby.py -k unit_of_the_weights",
+    ),
+    Bug(
+        "left-report-test-score",
+        "text = NO_NUMBER if test is None else _score(comparison, test)",
+        'text = NO_NUMBER if test is None else _score(comparison, row["score"])',
+        "test_report.py -k every_column_of_the_table",
+    ),
 ]
