@@ -152,6 +152,16 @@ def test_weight_zero_leaves_items_out(data):
     assert np.all(np.isin(first.out_of_fold_.rows, kept))
 
 
+def test_class_weights_multiply_sample_weights(data):
+    S, y, R, _ = data
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    factors = np.array([0.3, 1.0, 4.0])
+    by_class = HitsClassifier(class_weight=dict(enumerate(factors)), random_state=0)
+    by_item = HitsClassifier(random_state=0).fit(S, y, sample_weight=weight * factors[y])
+    both = by_class.fit(S, y, sample_weight=weight)
+    assert_allclose(both.predict_proba(R), by_item.predict_proba(R), rtol=1e-10)
+
+
 def test_distances_are_hits_too(data):
     S, y, R, truth = data
     distances = csr_array((1.0 / S.data, S.indices, S.indptr), S.shape)

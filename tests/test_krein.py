@@ -629,6 +629,12 @@ def test_one_class_machines_are_constant():
     ones = np.ones(5)
     for machine in (hinge_machine(K @ K, ones), squared_hinge_machine(K @ K, ones)):
         assert_allclose(K @ K @ machine.coef + machine.intercept, 1.0)
+        assert machine.gap == 0.0
+    # the middle of three classes has no rows: its pairs give the class that has
+    first, _, last = hinge_machines(K @ K, np.array([0, 2, 0, 2, 0]), 3)
+    for machine, sign in ((first, -1.0), (last, 1.0)):
+        assert not machine.coef.any()
+        assert (machine.intercept, machine.gap) == (sign, 0.0)
 
 
 def test_the_gradient_is_finite_in_the_hard_case():

@@ -51,4 +51,16 @@ BUGS = [
         'text = NO_NUMBER if test is None else _score(comparison, row["score"])',
         "test_report.py -k every_column_of_the_table",
     ),
+    Bug(
+        "left-hits-class-weight",
+        "weight, classes, labels = check_classes(y, sample_weight, self.class_weight, name)",
+        "weight, classes, labels = check_classes(y, sample_weight, None, name)",
+        "test_hits.py -k class_weights_multiply",
+    ),
+    Bug(
+        "left-gap-of-a-lonely-pair",
+        "b = 1.0 if j in present else -1.0\n        gap = 0.0",
+        "b = 1.0 if j in present else -1.0\n        gap = 1.0",
+        "test_krein.py -k one_class_machines",
+    ),
 ]
