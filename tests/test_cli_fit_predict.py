@@ -44,6 +44,12 @@ def test_a_matrix(learner, similar, capsys):
     assert predicted.shape == (20,) and np.mean(predicted == Y[80:]) > 0.7
 
 
+def test_the_seed_is_that_of_the_learner():
+    np.savez("train.npz", X=D[:40, :40], y=Y[:40])
+    assert main(["fit", "train.npz", "--learner", "stack", "--seed", "7"]) == 0
+    assert persistence.load("model.skops")["estimator"].random_state == 7
+
+
 @pytest.mark.slow
 def test_the_recommended_learner_is_the_default(capsys):
     np.savez("train.npz", D=D, y=Y)

@@ -152,6 +152,17 @@ def test_weight_zero_leaves_items_out(data):
     assert np.all(np.isin(first.out_of_fold_.rows, kept))
 
 
+def test_weight_zero_leaves_items_out_of_their_groups(data):
+    S, y, R, _ = data
+    weight = np.ones(180)
+    weight[:40] = 0.0
+    kept = np.flatnonzero(weight)
+    groups = np.random.default_rng(0).integers(30, size=180)
+    first = HitsClassifier(random_state=0).fit(S, y, sample_weight=weight, groups=groups)
+    second = HitsClassifier(random_state=0).fit(S[kept][:, kept], y[kept], groups=groups[kept])
+    assert_allclose(first.predict_proba(R), second.predict_proba(R[:, kept]), rtol=1e-10)
+
+
 def test_class_weights_multiply_sample_weights(data):
     S, y, R, _ = data
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))

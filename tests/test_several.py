@@ -60,7 +60,7 @@ def test_weights_say_which_similarity_is_worth_computing(data, model):
     np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))
 
 
-def test_a_list_equals_a_dict_in_any_order(data, model):
+def test_a_list_equals_a_dict_in_any_order_and_in_any_units(data, model):
     _, y, matrices = data
     expected = model.predict_proba(part(matrices, slice(N, None)))
     names = list(matrices)
@@ -69,12 +69,14 @@ def test_a_list_equals_a_dict_in_any_order(data, model):
     )
     listed = SimilarityClassifier("precomputed", random_state=0).fit(rows, y[:N])
     np.testing.assert_allclose(listed.predict_proba(new), expected, atol=1e-10)
-    turned = {name: matrices[name] for name in ("noise", "second", "first")}
+    units = {"noise": 1.0, "second": 300.0, "first": 0.01}
+    turned = {name: unit * matrices[name] for name, unit in units.items()}
     other = SimilarityClassifier("precomputed", random_state=0).fit(
         part(turned, slice(0, N)), y[:N]
     )
+    # the sum of squared distances is that of distances in units of their own
     np.testing.assert_allclose(
-        other.predict_proba(part(matrices, slice(N, None))), expected, atol=1e-8
+        other.predict_proba(part(turned, slice(N, None))), expected, atol=1e-6
     )
     assert names == ["first", "second", "noise"]
 

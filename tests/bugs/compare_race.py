@@ -22,8 +22,8 @@ BUGS = [
     ),
     Bug(
         "page-rows-only-once",
-        'return ["--no-rows"] if args.no_rows else []',
-        "return []",
+        'words.append("--no-rows")',
+        "pass",
         "test_compare_inputs.py -k goes_on",
     ),
     Bug("run-vote-weights", "WEIGHTS = (3, 2, 2)", "WEIGHTS = (4, 2, 1)", VOTING + "joint_vote"),

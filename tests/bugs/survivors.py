@@ -63,4 +63,28 @@ BUGS = [
         "b = 1.0 if j in present else -1.0\n        gap = 1.0",
         "test_krein.py -k one_class_machines",
     ),
+    Bug(
+        "left-hits-groups-of-other-rows",
+        "groups = groups[used]\n        training = TrainingHits",
+        "groups = groups[: len(used)]\n        training = TrainingHits",
+        "test_hits.py -k out_of_their_groups",
+    ),
+    Bug(
+        "left-sum-in-other-units",
+        "squares = block.squares / self.units[name]",
+        "squares = block.squares",
+        "test_several.py -k in_any_units",
+    ),
+    Bug(
+        "left-fit-seed",
+        "Terms(problem, metric, args.seed)",
+        "Terms(problem, metric, 0)",
+        "test_cli_fit_predict.py -k seed_is_that",
+    ),
+    Bug(
+        "left-command-without-curves",
+        'words.append("--no-curves")',
+        "pass",
+        "test_compare_inputs.py -k goes_on",
+    ),
 ]

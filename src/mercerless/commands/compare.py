@@ -139,4 +139,9 @@ def _data_words(args: argparse.Namespace) -> list[str]:
 
 def _report_words(args: argparse.Namespace) -> list[str]:
     """The words of a command that say what the report shows."""
-    return ["--no-rows"] if args.no_rows else []
+    words = []
+    if args.no_curves:
+        words.append("--no-curves")
+    if args.no_rows:
+        words.append("--no-rows")
+    return words
