@@ -550,6 +550,18 @@ def test_a_directed_stack_predicts_with_both_directions(capsys):
     rows = read_predictions()
     written = [[float(row[f"probability of {label}"]) for label in range(3)] for row in rows]
     np.testing.assert_allclose(written, expected)
+    # rows with names are matched by these, in whatever order the other file has them
+    header = ",".join(["name", *(f"item {i}" for i in range(80))])
+    new = [",".join([f"new {i}", *map(str, K[i, :80])]) for i in range(80, 100)]
+    back = [",".join([f"new {i}", *map(str, K[:80, i])]) for i in range(80, 100)]
+    Path("new.csv").write_text("\n".join([header, *new]))
+    Path("back.csv").write_text("\n".join([header, *back[7:], *back[:7]]))
+    named = ["predict", "model.skops", "new.csv", "--probabilities", "--reverse", "back.csv"]
+    assert main(named) == 0
+    written = [
+        [float(row[f"probability of {label}"]) for label in range(3)] for row in read_predictions()
+    ]
+    np.testing.assert_allclose(written, expected)
     explained = model.explain(K[80:, :80], 2, reverse=K[:80, 80:].T, train=K[:80, :80])
     assert all(f"item {item}" in rows[4]["reasons"] for item in explained.items[4] if item >= 0)
     assert main(predict) == 0
