@@ -21,6 +21,7 @@ from mercerless.comparison.learners import (
 )
 from mercerless.comparison.problem import as_distances, make_problem, select
 from mercerless.comparison.reading import read_problem
+from mercerless.comparison.tables import Pairs
 from mercerless.core.gaps import _complete, fill_gaps
 from mercerless.spectra import SpectrumTransformer
 
@@ -173,6 +174,24 @@ def test_pairs_that_are_not_listed_are_the_farthest(kind):
     listed[i, j] = listed[j, i] = True
     extreme = values[i, j].max() if kind == "distance" else 0.0
     np.testing.assert_array_equal(matrix[~listed], np.full((~listed).sum(), extreme))
+
+
+@pytest.mark.parametrize("kind, nowhere, unlisted", [("distance", 9.0, 5.0), ("similarity", 0.0, 0.0)])
+def test_new_items_are_farthest_from_training_items_that_no_pair_names(kind, nowhere, unlisted):
+    first = ["new 1", "new 1", "new 2", "train 1"]
+    second = ["train 1", "train 2", "train 1", "new 3"]
+    values = np.array([1.5, 2.5, 3.5, 5.0])
+    pairs = Pairs(Path("new.tsv"), first, second, values, "value", "a list of pairs", kind)
+    description = {"ids": ["train 3", "train 2", "train 1"], "kind": kind, "largest": 9.0}
+    rows, names = predict_command.pair_rows(pairs, description)
+    expected = {
+        "new 1": [nowhere, 2.5, 1.5],
+        "new 2": [nowhere, unlisted, 3.5],
+        "new 3": [nowhere, unlisted, 5.0],
+    }
+    assert sorted(names) == sorted(expected)
+    for name, row in zip(names, rows):
+        np.testing.assert_array_equal(row, expected[name])
 
 
 # ---------------------------------------------------------------------------------------------------------- gaps

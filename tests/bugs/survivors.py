@@ -93,4 +93,10 @@ BUGS = [
         "rows = rows[:]",
         "test_cli_fit_predict.py -k both_directions",
     ),
+    Bug(
+        "left-item-in-no-pair",
+        'far = description["largest"] if kind == "distance" else 0.0',
+        "far = 0.0",
+        "test_reading_properties.py -k that_no_pair_names",
+    ),
 ]
