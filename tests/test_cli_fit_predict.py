@@ -3,6 +3,7 @@
 import csv
 import json
 import pickle
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,14 @@ def test_a_matrix(learner, similar, capsys):
     assert main(["predict", "model.skops", "new.npy"]) == 0
     predicted = np.array([int(row["prediction"]) for row in read_predictions()])
     assert predicted.shape == (20,) and np.mean(predicted == Y[80:]) > 0.7
+
+
+def test_without_skops_nothing_is_read(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    np.savez("train.npz", X=D, y=Y)
+    assert main(["fit", "train.npz", "--learner", "neighbors"]) == 2
+    printed = capsys.readouterr()
+    assert "needs skops" in printed.err and printed.out == ""
 
 
 def test_the_seed_is_that_of_the_learner():

@@ -526,6 +526,7 @@ def read(tmp_path, monkeypatch, case):
 def test_tables(tmp_path, monkeypatch, case):
     problem = read(tmp_path, monkeypatch, case)
     assert (problem.kind, problem.task) == ("table", "classification")
+    assert "labels" in {*case[2], *guesses_of(problem)}  # given, or recorded as a guess
     np.testing.assert_array_equal(problem.X, case[3])
     np.testing.assert_array_equal(problem.y, Y)
 
@@ -535,6 +536,8 @@ def test_matrices(tmp_path, monkeypatch, case):
     problem = read(tmp_path, monkeypatch, case)
     expected = "distance" if case[3] is D else "similarity"
     assert (problem.kind, problem.task) == (expected, "classification")
+    if not case[0].endswith((".npz", ".mat")):  # where an array is named like labels
+        assert "labels" in {*case[2], *guesses_of(problem)}  # given, or recorded as a guess
     np.testing.assert_allclose(problem.X, case[3], atol=1e-12)
     np.testing.assert_array_equal(problem.y == problem.y[0], Y == Y[0])
     assert not any(label.endswith(" ") for label in map(str, problem.y))

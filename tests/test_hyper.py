@@ -824,6 +824,8 @@ def test_degenerate_targets_and_duplicates():
         ({"hyper_kernel": GaussianHyper(-1.0)}, "length_scale must be positive"),
         ({"hyper_kernel": GaussianHyper([1.0, 2.0])}, "one per feature"),
         ({"hyper_kernel": WishartHyper(1.0, -3)}, "not positive semi-definite"),
+        ({"hyper_kernel": WishartHyper(-1.0)}, "length_scale must be positive"),
+        ({"hyper_kernel": WishartHyper([1.0, 2.0])}, "one per feature"),
         ({"hyper_kernel": TensorHyper(trend="linear")}, "trend"),
     ],
 )

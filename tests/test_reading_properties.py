@@ -176,7 +176,9 @@ def test_pairs_that_are_not_listed_are_the_farthest(kind):
     np.testing.assert_array_equal(matrix[~listed], np.full((~listed).sum(), extreme))
 
 
-@pytest.mark.parametrize("kind, nowhere, unlisted", [("distance", 9.0, 5.0), ("similarity", 0.0, 0.0)])
+@pytest.mark.parametrize(
+    "kind, nowhere, unlisted", [("distance", 9.0, 5.0), ("similarity", 0.0, 0.0)]
+)
 def test_new_items_are_farthest_from_training_items_that_no_pair_names(kind, nowhere, unlisted):
     first = ["new 1", "new 1", "new 2", "train 1"]
     second = ["train 1", "train 2", "train 1", "new 3"]

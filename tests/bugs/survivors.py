@@ -99,4 +99,22 @@ BUGS = [
         "far = 0.0",
         "test_reading_properties.py -k that_no_pair_names",
     ),
+    Bug(
+        "left-wishart-scale-unchecked",
+        '_positive(scale, "length_scale", n_features)\n        elif scale.shape',
+        "pass\n        elif scale.shape",
+        "test_hyper.py -k bad_parameters",
+    ),
+    Bug(
+        "left-skops-looked-for-late",
+        '"""Raise before any work if skops is not installed."""\n    _skops()',
+        '"""Raise before any work if skops is not installed."""',
+        "test_cli_fit_predict.py -k without_skops",
+    ),
+    Bug(
+        "left-labels-of-nodes-unsaid",
+        'self.guess("labels", f"attribute {name!r} of the nodes", "its name", "labels")',
+        "pass",
+        "test_corpus.py -k 'test_matrices and GraphML'",
+    ),
 ]
