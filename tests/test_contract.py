@@ -45,6 +45,10 @@ SMALL = {
 }
 # libsvm stops at a tolerance, and where it stops depends on the last bits of the kernel
 TOLERANCE = {"KreinSVC": 1e-3, "KreinSVR": 1e-3}
+# DANK keeps the rows of copies, whose adaptation users may look at, and stops at a duality gap of 1e-4
+COPIES = {"DANKClassifier": 1e-4, "DANKRegressor": 1e-4}
+# a descent of bandwidths that stops early ends where the last bits of the targets lead it
+BANDWIDTHS = {"LABRegressor": 5e-3, "TableRegressor": 5e-3}
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(60, 3))
 Z = RNG.normal(size=(12, 3))
@@ -434,10 +438,71 @@ class TestFitted:
         model.fit(far, np.concatenate([y, y[:9]]), sample_weight=np.repeat([1.0, 0.0], [len(X), 9]))
         assert_allclose(output(model, Z), output(fitted(cls), Z), rtol=1e-6, atol=1e-9)
 
+    @pytest.mark.parametrize("n_distinct", [60, 9])
+    def test_whole_weights_equal_repetition(self, cls, n_distinct):
+        """Whatever folds, calibrations and tolerances: copies are one row that carries their weight."""
+        if not has_fit_parameter(cls, "sample_weight"):
+            return
+        if cls.__name__.startswith("Table") and n_distinct < 10:
+            return  # their rows are observations of their own
+        y = target_of(cls())
+        rows = np.argsort(LABELS[:n_distinct], kind="stable")
+        times = np.random.RandomState(1).randint(1, 4, n_distinct)
+        many = np.repeat(rows, times)
+        repeated = make(cls).fit(X[many], y[many])
+        weighted = make(cls).fit(X[rows], y[rows], sample_weight=times)
+        tolerance = {**TOLERANCE, **COPIES, **BANDWIDTHS}.get(cls.__name__, 1e-6)
+        assert_allclose(output(weighted, Z), output(repeated, Z), rtol=1e-6, atol=tolerance)
+        if getattr(repeated, "out_of_fold_", None) is not None:
+            assert_array_equal(np.sort(repeated.out_of_fold_.rows), np.arange(times.sum()))
+
+    def test_whole_weights_equal_repetition_of_a_matrix(self, cls):
+        if not (
+            has_fit_parameter(cls, "sample_weight")
+            and "kernel" in inspect.signature(cls).parameters
+        ):
+            return
+        if not make(cls, kernel="precomputed").__sklearn_tags__().input_tags.pairwise:
+            return
+        y = target_of(cls())
+        times = np.random.RandomState(1).randint(0, 4, len(X))
+        rows = np.repeat(np.arange(len(X)), times)
+        K, new = Gaussian(1.5)(X), Gaussian(1.5)(Z, X)
+        repeated = make(cls, kernel="precomputed").fit(K[np.ix_(rows, rows)], y[rows])
+        weighted = make(cls, kernel="precomputed").fit(K, y, sample_weight=times)
+        tolerance = {**TOLERANCE, **COPIES}.get(cls.__name__, 1e-6)
+        expected = output(repeated, new[:, rows])
+        assert_allclose(output(weighted, new), expected, rtol=1e-6, atol=tolerance)
+
 
 @pytest.mark.parametrize(
-    "cls", [cls for cls in CLASSES if "class_weight" in inspect.signature(cls).parameters]
+    "cls",
+    [cls for cls in CLASSES if is_classifier(cls()) and has_fit_parameter(cls, "sample_weight")],
 )
+def test_a_class_of_weight_zero_is_left_out(cls):
+    """It is no class at all: neither a column of probabilities nor a vote is left for it."""
+    model = make(cls).fit(X, LABELS, sample_weight=np.where(LABELS == 1, 0.0, 1.0))
+    assert model.classes_.tolist() == [0, 2]
+    used = LABELS != 1
+    expected = make(cls).fit(X[used], LABELS[used])
+    assert_allclose(output(model, Z), output(expected, Z), rtol=1e-6, atol=1e-9)
+
+
+WEIGH_CLASSES = [cls for cls in CLASSES if "class_weight" in inspect.signature(cls).parameters]
+
+
+@pytest.mark.parametrize("cls", WEIGH_CLASSES)
+def test_balanced_classes_count_weights_and_not_rows(cls):
+    weight = np.where(LABELS == 2, 3.0, 1.0)
+    balanced = make(cls, class_weight="balanced").fit(X, LABELS, sample_weight=weight)
+    share = 1.0 / np.bincount(LABELS, weights=weight)
+    product = weight * weight.sum() / 3.0 * share[LABELS]
+    expected = output(make(cls).fit(X, LABELS, sample_weight=product), Z)
+    tolerance = TOLERANCE.get(cls.__name__, 1e-9)
+    assert_allclose(output(balanced, Z), expected, rtol=1e-6, atol=tolerance)
+
+
+@pytest.mark.parametrize("cls", WEIGH_CLASSES)
 def test_class_weights_multiply_sample_weights(cls):
     by_class = {0: 3.0, 1: 0.5, 2: 1.0}
     weight = np.linspace(0.5, 2.0, len(X))

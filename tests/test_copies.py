@@ -17,7 +17,7 @@ from mercerless import (
 )
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.scoring import outer_folds
-from mercerless.core.copies import near_copies
+from mercerless.core.copies import gather_copies, near_copies
 from mercerless.kernels import Gaussian
 
 RANDOM = np.random.RandomState(0)
@@ -180,3 +180,34 @@ def test_the_table_learner_keeps_near_copies_together():
     announced = np.mean((model.out_of_fold_.prediction - y_near) ** 2)
     truth = np.mean((model.predict(T) - T[:, 0]) ** 2) + 1.5**2
     assert 0.6 * truth < announced < 1.6 * truth
+
+
+def test_equal_rows_with_other_columns_are_no_copies_of_a_directed_matrix():
+    K = np.random.RandomState(0).normal(size=(20, 20))
+    K[3] = K[7]
+    ones, y = np.ones(20), np.zeros(20)
+    assert_array_equal(gather_copies(K, ones, y, precomputed=True).weight, ones)
+    K[:, 3] = K[:, 7]
+    K[3, 3] = K[7, 7] = K[3, 7] = K[7, 3]
+    gathered = gather_copies(K, ones, y, precomputed=True)
+    assert gathered.weight[3] == 2.0 and gathered.weight[7] == 0.0 and gathered.first[7] == 3
+
+
+def test_equal_items_of_a_table_of_categories_keep_their_weight():
+    """Four distinct rows, each with both targets: no copies, unless the machine has no folds."""
+    items = np.arange(4.0).repeat(10)[:, None]
+    target = np.tile([0, 1], 20)
+    weight = np.linspace(1.0, 2.0, 40)
+    assert_array_equal(gather_copies(items, weight, target, fewest=10).weight, weight)
+    gathered = gather_copies(items, weight, target)
+    assert np.count_nonzero(gathered.weight) == 8
+    assert_allclose(gathered.weight.sum(), weight.sum())
+
+
+def test_folds_of_the_user_keep_their_rows():
+    """A splitter that holds copies out in different folds decides so itself."""
+    rows = np.tile(ONCE, 2)
+    splits = [(np.arange(60, 120), np.arange(60)), (np.arange(60), np.arange(60, 120))]
+    model = KreinRidge(Gaussian(1.0), cv=splits, random_state=0).fit(X[rows], Y[rows])
+    assert len(model.X_fit_) == 120
+    assert model.cv_results_["error"].min() < 0.05

@@ -77,33 +77,30 @@ VARIANTS = [
 
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
 PROBABILITIES = "check_decision_proba_consistency"
-ROWS = "the default length scale is a median over rows, which repeated rows move and weights do not"
-LIBSVM = "libsvm stops at a tolerance, so weighted and repeated rows agree to that tolerance only"
-DRAWN = (
-    "support points are drawn from rows: a row of weight two is drawn once, two equal rows may both be; weights equal "
-    "repeated rows in the linear systems, which the solver tests check"
+LIBSVM = (
+    "libsvm stops at a tolerance, so rows in another order give the same to that tolerance only"
 )
-LEFT_OUT = (
-    "ridge, side and calibration come from leave-one-out, which leaves out one of equal rows but all of a weighted "
-    "one; with alpha and side given, weights equal repeated rows"
+DRAWN = (
+    "support points are drawn from rows, so rows in another order give another model; test_contract.py repeats "
+    "them in their order"
+)
+APART = (
+    "the check holds copies out in different folds, so they stay rows of their own, and the calibration's prior and "
+    "the k nearest items count rows; test_contract.py has folds that keep them together"
 )
 # what a row of weight two and two equal rows do not share, by class; test_*.py of the stem show what holds
 WEIGHTED = {
-    "AsymmetricRidge": LEFT_OUT,
-    "AsymmetricRidgeClassifier": LEFT_OUT,
-    "DANKClassifier": f"{ROWS}; and equal to the solver's tolerance only",
-    "DANKRegressor": f"{ROWS}; and equal to the solver's tolerance only",
-    "KreinRidge": ROWS,
-    "KreinRidgeClassifier": "the calibration's prior counts rows, so that the scale of weights changes no probability",
+    "DANKClassifier": "rows in another order give the same to the solver's tolerance only",
+    "DANKRegressor": "rows in another order give the same to the solver's tolerance only",
+    "KreinRidgeClassifier": APART,
     "KreinSVC": LIBSVM,
     "KreinSVR": LIBSVM,
     "LABClassifier": DRAWN,
     "LABRegressor": DRAWN,
     "TableClassifier": DRAWN,
     "TableRegressor": DRAWN,
-    "SimilarityClassifier": "the k nearest items are counted, not weighed",
-    "SimilarityRegressor": "the k nearest items are counted, not weighed",
-    "SimilaritySVC": "the optimum is the same, but the optimal vertex of a linear program need not be unique",
+    "SimilarityClassifier": APART,
+    "SimilarityRegressor": APART,
 }
 
 
@@ -136,11 +133,7 @@ def expected_failures(estimator):
 
 
 def _weights_are_exact(estimator):
-    """Whether a variant gives what the defaults take from the rows: a kernel, a penalty, no calibration."""
-    if isinstance(estimator, AsymmetricRidge):
-        return estimator.alpha is not None
-    if isinstance(estimator, KreinRidge):
-        return isinstance(estimator.kernel, Gaussian)
+    """Whether a variant needs no tolerance, or no folds."""
     return (
         getattr(estimator, "loss", None) == "squared_hinge"
         or getattr(estimator, "calibrate", True) is False

@@ -257,8 +257,8 @@ BUGS = [
     ),
     Bug(
         "read-nothing-is-shared",
-        "return basis, self._stabilize(K, weight)",
-        "return basis, stabilize(K, self.negative_penalty, weight, center=self.center)",
+        "return basis, weight, self._stabilize(K, weight)",
+        "return basis, weight, stabilize(K, self.negative_penalty, weight, center=self.center)",
         f"{PROPERTIES} -k other_penalties",
     ),
     Bug(

@@ -114,15 +114,52 @@ BUGS = [
     # weights
     Bug(
         "doors-class-weight-alone",
-        "compute_sample_weight(class_weight, y) * weight",
-        "compute_sample_weight(class_weight, y)",
+        "compute_sample_weight(class_weight, labels) * weight",
+        "compute_sample_weight(class_weight, labels)",
         f"{CHECKS} -k Classes",
     ),
     Bug(
         "doors-weightless-class",
-        "np.unique(labels[weight > 0])",
-        "np.unique(labels)",
-        f"{CHECKS} -k Classes",
+        "np.unique(y[weight > 0])",
+        "np.unique(y)",
+        f"{CONTRACT} -k 'class_of_weight_zero and (Asymmetric or KreinRidge)'",
+    ),
+    Bug(
+        "doors-balanced-rows",
+        "np.bincount(number, weights=weight[is_used])",
+        "np.bincount(number)",
+        f"{CONTRACT} -k 'balanced_classes and (Asymmetric or KreinRidge)'",
+    ),
+    # copies and weights
+    Bug(
+        "doors-copies-are-lost",
+        "= observations.total(weight[used])\n    return Gathered",
+        "= weight[used][observations.first]\n    return Gathered",
+        f"{CONTRACT} -k 'equal_repetition and KreinSVR'",
+    ),
+    Bug(
+        "doors-copies-stay-apart",
+        "return n_distinct < fewest and not is_repetition",
+        "return n_distinct < fewest",
+        f"{CONTRACT} -k 'equal_repetition and AsymmetricRidgeClassifier'",
+    ),
+    Bug(
+        "doors-copies-by-rows-alone",
+        "both = np.column_stack([copies, find_copies(items.T, precomputed=True)])",
+        "both = np.column_stack([copies, copies])",
+        "test_copies.py -k columns",
+    ),
+    Bug(
+        "doors-copies-not-predicted",
+        "everyone = np.flatnonzero((place >= 0) & (self.given > 0.0))",
+        "everyone = np.flatnonzero((place >= 0) & (self.weight > 0.0))",
+        f"{CONTRACT} -k 'equal_repetition and KreinRidgeClassifier'",
+    ),
+    Bug(
+        "doors-scale-without-weights",
+        "as_kernel(self.kernel, used_items, used_weights(weight, used))",
+        "as_kernel(self.kernel, used_items)",
+        f"{CONTRACT} -k 'equal_repetition and KreinRidge'",
     ),
     Bug(
         "doors-useless-unweighted",

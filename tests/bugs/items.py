@@ -476,8 +476,8 @@ BUGS = [
     ),
     Bug(
         "items-scale-of-gaussian",
-        "np.sqrt(n_features * variance / 2)",
-        "np.sqrt(n_features / 2) * variance",
+        "np.sqrt(X.shape[1] * variance / 2)",
+        "np.sqrt(X.shape[1] / 2) * variance",
         f"{KERNELS} -k AsKernel",
     ),
     Bug(

@@ -7,6 +7,12 @@ SOLVER, DISPLAY = "test_lab_solver.py", "test_lab_inspection.py"
 STEPS = "test_lab_optimizers.py"
 
 BUGS = [
+    Bug(
+        "lab-class-units-of-rows",
+        "class_units(Y, training.weight)\n        table, machine",
+        "class_units(Y)\n        table, machine",
+        "test_contract.py -k 'equal_repetition and LABClassifier'",
+    ),
     # weights of rows
     Bug(
         "lab2-units-without-weights",

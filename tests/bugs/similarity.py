@@ -151,8 +151,8 @@ BUGS = [
     ),
     Bug(
         "sim-class-weight-alone",
-        "self.C / unit * weight * compute_sample_weight(self.class_weight, labels)",
-        "self.C / unit * compute_sample_weight(self.class_weight, labels)",
+        "weight = weigh_classes(self.class_weight, y, given)",
+        "weight = weigh_classes(self.class_weight, y, np.ones(len(y)))",
         f"{OUT} -k class_weight",
     ),
     Bug(
@@ -270,8 +270,8 @@ BUGS = [
     ),
     Bug(
         "sim-groups-of-weightless",
-        "groups = task.groups[used]",
-        "groups = task.groups[: len(used)]",
+        "groups = task.groups[rows]",
+        "groups = task.groups[: len(rows)]",
         "test_groups.py -k without_weight",
     ),
     # several labels and weights of classes
@@ -307,8 +307,8 @@ BUGS = [
     ),
     Bug(
         "sim-class-weight-without-items",
-        "weight = check_weight(factors * weight, len(labels))",
-        "weight = check_weight(factors, len(labels))",
+        "weight = weigh_classes(self.class_weight, labels, given)",
+        "weight = weigh_classes(self.class_weight, labels, np.ones(len(labels)))",
         "test_several_labels.py -k weights_multiply",
     ),
     # missing comparisons
@@ -345,8 +345,8 @@ BUGS = [
     # widths of intervals
     Bug(
         "sim-widths-of-all-items",
-        "factors = self.spread_.factors(ratios, np.concatenate(predictions), coverage)",
-        "factors = conformal_quantile(ratios * self.spread_.out_of_fold, coverage, None)",
+        "factors = local_quantiles(ratios, known, np.concatenate(predictions), coverage)",
+        "factors = conformal_quantile(errors, coverage, None)",
         "test_similarity_spread.py -k 'halves or hand'",
     ),
     Bug(

@@ -1,6 +1,7 @@
 """Ridge regression and classification with asymmetric kernels and directed similarities."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from mercerless.asymmetric.solver import (
 from mercerless.core.basis import Basis
 from mercerless.core.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.core.conformal import ConformalMixin
+from mercerless.core.copies import Gathered, Observations
 from mercerless.core.estimator import (
     KernelPredictor,
     NamedClassifierMixin,
@@ -36,7 +38,7 @@ from mercerless.core.estimator import (
     landmark_rows,
     signed_targets,
 )
-from mercerless.core.folds import OutOfFold
+from mercerless.core.folds import OutOfFold, assign_folds, distinct_items_needed
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_targets
 from mercerless.core.timing import landmarks_remedy
@@ -92,12 +94,18 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             raise ValueError("coupled=True needs all items; use landmarks=None, or coupled=False.")
 
     def _fit(self, X: Any, Y: NDArray, weight: NDArray) -> dict[str, Any]:
-        """Choose ridge and side by the leave-one-out error; returns all fitted attributes."""
+        """Choose ridge and side by the leave-one-out error; returns all fitted attributes.
+
+        Equal items are one with the mean of their targets and the sum of their weights: the solution is the same, and
+        an item is left out with all its copies.
+        """
         self._check_parameters()
-        basis = self._train_basis(X, weight)
+        basis, gathered = self._gathered_basis(
+            X, weight, Y, fewest=distinct_items_needed(None), whole_items=True
+        )
         check_kind_of_kernel(basis.kernel, self.kind)
-        targets = Y[basis.rows]
-        weight = weight[basis.rows]
+        weight = gathered.weight[basis.rows]
+        targets = _means_of_copies(Y, gathered)[basis.rows]
         K: NDArray | LandmarkComparisons
         positions = None
         if self.landmarks is None:
@@ -109,6 +117,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
                 progress.expect(25.0, len(targets), landmarks_remedy(len(targets)))
             choice = self._choose(K, targets, weight)
         basis = basis.fitted(positions)
+        rows, place = gathered.places(basis.rows)
         one_way = choice.one_way
         one_way_coef = basis.spread(one_way.left.T)
         to_items, from_items = (basis.spread(coef.T) for coef in choice.coef)
@@ -125,9 +134,10 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             "side_weights_": choice.shares,
             "dual_coef_": np.hstack([to_items, from_items]),
             "intercept_": choice.intercept,
-            "out_of_fold_": OutOfFold(basis.rows, targets - choice.residuals, targets),
+            "out_of_fold_": OutOfFold(rows, (targets - choice.residuals)[place], Y[rows]),
             "certificate_": choice.solution.residual,
-            "one_way_": (one_way_coef, one_way.intercept_left, targets - one_way.loo_left),
+            "one_way_": (one_way_coef, one_way.intercept_left, (targets - one_way.loo_left)[place]),
+            "_item_of_row": place,
             **_validation_attributes(choice),
         }
 
@@ -303,6 +313,18 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         )
 
 
+def _means_of_copies(Y: NDArray, gathered: Gathered) -> NDArray:
+    """Weighted mean targets of equal items, at the first of them."""
+    is_copy = gathered.first != np.arange(len(Y))
+    if not is_copy.any():
+        return Y
+    # relative to the first, so that equal targets stay what they are
+    shift = gathered.given[:, None] * (Y - Y[gathered.first])
+    total = np.maximum(gathered.weight, np.finfo(float).tiny)
+    columns = [np.bincount(gathered.first, weights=column, minlength=len(Y)) for column in shift.T]
+    return Y + np.column_stack(columns) / total[:, None]
+
+
 def _spectral_norm(K: NDArray | LandmarkComparisons) -> float:
     """That of the centered matrix; with landmarks, of their columns, as if all columns were like these."""
     if isinstance(K, LandmarkComparisons):
@@ -415,6 +437,7 @@ class AsymmetricRidge(MultiOutputMixin, NamedRegressorMixin, _Asymmetric):
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         y = check_targets(y, type(self).__name__)
         attributes = self._fit(X, y.reshape(len(y), -1), check_weight(sample_weight, len(y)))
+        attributes.pop("_item_of_row")
         if y.ndim == 1:
             held_out = attributes["out_of_fold_"]
             attributes["out_of_fold_"] = held_out._replace(
@@ -527,17 +550,16 @@ class AsymmetricRidgeClassifier(NamedClassifierMixin, _Asymmetric):
         attributes = self._fit(X, Y, weight)
         rows = attributes["out_of_fold_"].rows
         labels = labels[rows]
-        weight = weight[rows]
+        item_of_row = attributes.pop("_item_of_row")
+        observations = Observations.of(item_of_row, labels)
+        calibrate = partial(_calibrated, labels, weight[rows], item_of_row, observations)
 
-        scores = class_scores(attributes["out_of_fold_"].prediction)
-        attributes["calibration_"] = calibrate_scores(scores, labels, weight)
-        proba = cross_calibrate(scores, labels, weight)
+        prediction = attributes["out_of_fold_"].prediction
+        attributes["calibration_"], proba = calibrate(prediction)
         attributes["out_of_fold_"] = OutOfFold(rows, proba, labels)
 
         one_way_coef, one_way_intercept, prediction = attributes["one_way_"]
-        scores = class_scores(prediction)
-        attributes["one_way_calibration_"] = calibrate_scores(scores, labels, weight)
-        one_way_proba = cross_calibrate(scores, labels, weight)
+        attributes["one_way_calibration_"], one_way_proba = calibrate(prediction)
         attributes["one_way_"] = (one_way_coef, one_way_intercept, one_way_proba)
         self._set_fitted(**attributes, classes_=classes)
 
@@ -596,3 +618,23 @@ class AsymmetricRidgeClassifier(NamedClassifierMixin, _Asymmetric):
     def _calibration_for(self, reverse: Any) -> Calibration:
         """The calibration of the regressor that predicts."""
         return self.one_way_calibration_ if self._lacks_reverse(reverse) else self.calibration_
+
+
+def _calibrated(
+    labels: NDArray,
+    weight: NDArray,
+    item_of_row: NDArray,
+    observations: Observations,
+    prediction: NDArray,
+) -> tuple[Calibration, NDArray]:
+    """The calibration of leave-one-out predictions, and the rows' probabilities, calibrated without their items.
+
+    Equal items of one class count as one with the sum of their weights.
+    """
+    scores = class_scores(observations.take(prediction))
+    classes = observations.take(labels)
+    total = observations.total(weight)
+    fold_of = assign_folds(5, len(classes), together=observations.take(item_of_row), random_state=0)
+    calibration = calibrate_scores(scores, classes, total)
+    proba = cross_calibrate(scores, classes, total, fold_of)
+    return calibration, observations.spread(proba)

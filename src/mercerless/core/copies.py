@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors
 
-from mercerless.core.folds import find_copies
+from mercerless.core.folds import OutOfFold, find_copies
 from mercerless.core.scaling import standard_scaling
 from mercerless.core.validation import weights_or_ones
 
@@ -87,6 +87,92 @@ class Observations:
     def total(self, weight: NDArray) -> NDArray:
         """Sums of the weights of equal rows."""
         return np.bincount(self.number, weights=weight)
+
+
+class Gathered(NamedTuple):
+    """Weights with which the first of equal items with equal targets stands for all of them."""
+
+    weight: NDArray  # (n,), of the first the sum of the weights, 0 for the others
+    first: NDArray  # (n,), the item that stands for each item
+    given: NDArray  # (n,), the weights before
+
+    def places(self, rows: NDArray) -> tuple[NDArray, NDArray]:
+        """The items that carried weight and that those at these rows stand for, and the place of each in `rows`."""
+        if np.array_equal(self.first, np.arange(len(self.first))):
+            return rows, np.arange(len(rows))
+        place_of = np.full(len(self.first), -1)
+        place_of[rows] = np.arange(len(rows))
+        place = place_of[self.first]
+        everyone = np.flatnonzero((place >= 0) & (self.given > 0.0))
+        return everyone, place[everyone]
+
+    def spread(self, held_out: OutOfFold) -> OutOfFold:
+        """The out-of-fold predictions of all items that carry weight, copies included."""
+        rows, place = self.places(held_out.rows)
+        groups = held_out.groups
+        if groups is not None:
+            groups = groups[place]
+        return OutOfFold(rows, held_out.prediction[place], held_out.target[place], groups)
+
+
+def gather_copies(
+    items: Any,
+    weight: NDArray,
+    *targets: NDArray,
+    precomputed: bool = False,
+    fewest: float = 1,
+    whole_items: bool = False,
+) -> Gathered:
+    """Let the first of equal items with equal targets carry the weight of all of them.
+
+    A whole weight is then the same as so many repetitions, whatever is counted, drawn, held out or solved to a
+    tolerance afterwards. `targets` are arrays with a row for each item that copies must share, such as groups besides
+    the targets; with `whole_items` their targets may differ. `fewest` is for `are_observations`. Items of Dask keep
+    their weights.
+    """
+    n = len(weight)
+    apart = Gathered(weight, np.arange(n), weight)
+    if hasattr(items, "dask"):
+        return apart
+    used = np.flatnonzero(weight)
+    copies = np.unique(_copies_both_ways(items, precomputed)[used], return_inverse=True)[1]
+    if copies.max() + 1 == len(used):
+        return apart
+    columns = [np.unique(of[used], axis=0, return_inverse=True)[1].ravel() for of in targets]
+    observations = Observations.of(copies, np.column_stack(columns))
+    if are_observations(copies, observations, fewest):
+        return apart
+    if whole_items:
+        observations = Observations.of(copies, copies)
+    first = np.arange(n)
+    first[used] = used[observations.first[observations.number]]
+    gathered = np.zeros(n)
+    gathered[used[observations.first]] = observations.total(weight[used])
+    return Gathered(gathered, first, weight)
+
+
+def are_observations(copies: NDArray, observations: Observations, fewest: float) -> bool:
+    """Whether equal items are observations of their own and no copies.
+
+    So it is in a table of categories: fewer distinct items than `fewest`, and some of them have different targets. A
+    `fewest` of infinity says so for any items, and a single distinct one is not enough to learn from in any case.
+    """
+    n_distinct = int(copies.max()) + 1
+    if n_distinct < 2 or fewest == np.inf:
+        return True
+    is_repetition = len(observations) == n_distinct
+    return n_distinct < fewest and not is_repetition
+
+
+def _copies_both_ways(items: Any, precomputed: bool) -> NDArray:
+    """Numbers of the distinct items; items of a square matrix are copies if their rows and their columns are equal."""
+    copies = find_copies(items, precomputed=precomputed)
+    n = len(copies)
+    if not precomputed or items.shape[1] != n or copies.max() + 1 == n:
+        return copies
+    both = np.column_stack([copies, find_copies(items.T, precomputed=True)])
+    _, first, number = np.unique(both, axis=0, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[number.reshape(-1)]
 
 
 def merge_copies(Y: NDArray, weight: NDArray | None, copies: NDArray) -> MergedRows:

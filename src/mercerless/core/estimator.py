@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.basis import Basis, basis_type_of, is_precomputed, make_basis
 from mercerless.core.blocks import check_rows, is_dask
+from mercerless.core.copies import Gathered, gather_copies
 from mercerless.core.memory import with_settings
 from mercerless.core.optional import CallbackSupportMixin, with_callbacks
 from mercerless.core.threads import blas_threads
@@ -199,13 +200,25 @@ class KernelEstimator(FittedEstimator):
             X = validate_data(self, X, dtype=dtypes, ensure_min_samples=1, own=not is_matrix)
         check_consistent_length(X, weight)
         used = used_rows(weight, len(X))
-        kernel = as_kernel(self.kernel, X if len(used) == len(X) else X[used])
+        used_items = X if len(used) == len(X) else X[used]
+        kernel = as_kernel(self.kernel, used_items, used_weights(weight, used))
         return own_kernel(kernel), X
 
     def _train_basis(self, X: Any, weight: NDArray | None = None) -> Basis:
         """The training items that carry weight, checked, with the resolved kernel."""
         kernel, items = self._train_items(X, weight)
         return make_basis(kernel, items, weight)
+
+    def _gathered_basis(
+        self, X: Any, weight: NDArray, *targets: NDArray | None, **options: Any
+    ) -> tuple[Basis, Gathered]:
+        """The training items without copies, and the weights that the first of them carry; see `gather_copies`."""
+        kernel, items = self._train_items(X, weight)
+        known = [target for target in targets if target is not None]
+        check_consistent_length(items, *known)
+        precomputed = basis_type_of(kernel).given_as_matrix
+        gathered = gather_copies(items, weight, *known, precomputed=precomputed, **options)
+        return make_basis(kernel, items, gathered.weight), gathered
 
     def _forget_columns(self) -> None:
         """Forget the columns of an earlier fit."""
@@ -281,7 +294,8 @@ class KernelPredictor(KernelEstimator):
             The targets, or the classes. If X and y have a pandas index of the same unique names in another order,
             they are matched by name; otherwise, and with a RangeIndex, by position.
         sample_weight : array-like of shape (n,) or None, default=None
-            A weight w counts like w repetitions of the row; 0 leaves it out. Matched as y.
+            A weight w counts like w repetitions of the row; 0 leaves it out, and a class that has no other rows.
+            Matched as y.
 
         Returns
         -------
@@ -340,7 +354,8 @@ class GroupedPredictor(KernelPredictor):
             The targets, or the classes. If X and y have a pandas index of the same unique names in another order,
             they are matched by name; otherwise, and with a RangeIndex, by position.
         sample_weight : array-like of shape (n,) or None, default=None
-            A weight w counts like w repetitions of the row; 0 leaves it out. Matched as y.
+            A weight w counts like w repetitions of the row; 0 leaves it out, and a class that has no other rows.
+            Matched as y.
         groups : array-like of shape (n,) or None, default=None
             Items of one group (a patient, a family, a machine) are held out together, so that out-of-fold predictions,
             calibration, prediction sets and intervals are those of new groups. Matched as y.

@@ -355,6 +355,17 @@ def count_folds(cv: Any) -> int:
     return int(cv)
 
 
+def distinct_items_needed(cv: Any) -> float:
+    """Fewest distinct items for equal ones to be copies, which stay in one fold.
+
+    With fewer than two for every fold, as in a table of categories, equal items are the nature of the data. A splitter
+    or an iterable decides itself where each of equal items is held out: no number is enough.
+    """
+    if cv is None or isinstance(cv, Integral):
+        return 2 * count_folds(cv)
+    return np.inf
+
+
 def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray | None:
     """Numbers of the sets that must stay in one fold: of copies and groups, of groups alone, or none."""
     if groups is not None:
@@ -366,8 +377,7 @@ def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray 
             joined if joined.max(initial=0) + 1 >= min(n_folds, codes.max(initial=0) + 1) else codes
         )
     n_distinct = len(np.unique(copies))
-    # with fewer than two distinct items per fold, as in a table of categories, equal rows are not copies
-    enough = n_distinct >= 2 * n_folds
+    enough = n_distinct >= distinct_items_needed(n_folds)
     return copies if enough and n_distinct < len(copies) else None
 
 

@@ -665,19 +665,38 @@ def weights_or_ones(weight: NDArray | None, n: int) -> NDArray:
 def check_classes(
     y: Any, sample_weight: Any, class_weight: Any, name: str
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Sample weights times class weights, the classes (at least two), and the class number of every row."""
+    """Sample weights times class weights, the classes (at least two), and the class number of every row.
+
+    Rows of weight 0 are left out: a class that has no other rows is not among the classes, and the number of such a row
+    means nothing.
+    """
     y = check_labels(y, name)
-    weight = check_weight(sample_weight, len(y))
-    if class_weight is not None:
-        weight = check_weight(compute_sample_weight(class_weight, y) * weight, len(y))
-    classes, labels = np.unique(y, return_inverse=True)
-    present = np.unique(labels[weight > 0])
-    if len(present) < 2:
+    weight = weigh_classes(class_weight, y, check_weight(sample_weight, len(y)))
+    classes = np.unique(y[weight > 0])
+    if len(classes) < 2:
         raise ValueError(
-            f"y has one class only, {classes[present[0]]!r} (rows of weight zero do not count); a "
+            f"y has one class only, {classes[0]!r} (rows of weight zero do not count); a "
             "classifier needs at least two."
         )
+    labels = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     return weight, classes, labels
+
+
+def weigh_classes(class_weight: Any, labels: NDArray, weight: NDArray) -> NDArray:
+    """Sample weights times the weights of the classes, as a dict or "balanced"; None leaves them as they are.
+
+    "balanced" gives every class the same share of the total weight: a weight counts like repetitions here as well.
+    """
+    if class_weight is None:
+        return weight
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        is_used = weight > 0
+        classes, number = np.unique(labels[is_used], return_inverse=True)
+        share = weight.sum() / (len(classes) * np.bincount(number, weights=weight[is_used]))
+        balanced = np.zeros(len(weight))
+        balanced[is_used] = weight[is_used] * share[number]
+        return balanced
+    return check_weight(compute_sample_weight(class_weight, labels) * weight, len(labels))
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -684,13 +684,12 @@ class DANKClassifier(NamedClassifierMixin, _DANK):
         )
         basis = self._begin(X, labels, weight)
         used = np.flatnonzero(weight)
-        present = np.unique(labels[used])
         tasks = []
-        for pair in combinations(present, 2):
+        for pair in combinations(range(len(classes)), 2):
             rows = used[np.isin(labels[used], pair)]
             signs = np.where(labels[rows] == pair[1], 1.0, -1.0)
             tasks.append(DankTask(rows, signs, weight[rows], epsilon=0.0, is_classification=True))
-        self._set_fitted(classes_=classes[present], **self._fit(basis, labels, tasks))
+        self._set_fitted(classes_=classes, **self._fit(basis, labels, tasks))
 
     def decision_function(self, X: Any) -> NDArray:
         """Scores of new items.

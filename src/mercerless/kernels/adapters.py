@@ -263,7 +263,7 @@ def _same_function(metric: str, n_features: int) -> Kernel:
     return Sigmoid(np.sqrt(n_features), 1.0) if metric == "sigmoid" else Metric(metric)
 
 
-def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
+def as_kernel(kernel: Any, X: NDArray | None = None, weight: NDArray | None = None) -> Kernel:
     """Convert the ``kernel`` argument of an estimator to a `Kernel`.
 
     Parameters
@@ -284,6 +284,8 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
           of X. Without X, or if both work, it counts as a function of two items; `PairFunction` has workers for it.
     X : ndarray or None, default=None
         The training items, for the kernels that depend on them.
+    weight : ndarray of shape (n,) or None, default=None
+        Weights of the training items, each counts like so many repetitions; None if all are equal.
 
     Returns
     -------
@@ -306,12 +308,10 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
         if kernel == "precomputed":
             return Precomputed()
         if kernel == "gaussian":
-            variance = 1.0
-            n_features = 1
-            if X is not None:
-                variance = float(np.var(X, dtype=np.float64))
-                n_features = X.shape[1]
-            length_scale = np.sqrt(n_features * variance / 2) if variance > 0 else 1.0
+            if X is None:
+                return Gaussian(length_scale=np.sqrt(0.5))
+            variance = _variance(X, weight)
+            length_scale = np.sqrt(X.shape[1] * variance / 2) if variance > 0 else 1.0
             return Gaussian(length_scale=length_scale)
         if kernel in PAIRWISE_KERNEL_FUNCTIONS:
             if X is None:
@@ -349,6 +349,16 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
         "kernel must be a kernel object, a name, or a function of two items, not "
         f"{type(kernel).__name__}."
     )
+
+
+def _variance(X: NDArray, weight: NDArray | None) -> float:
+    """The variance of all entries of X, whose rows have these weights."""
+    if weight is None or np.ptp(weight) == 0.0:
+        return float(np.var(X, dtype=np.float64))
+    share = weight / weight.sum()
+    mean = share @ np.asarray(X.mean(axis=1, dtype=np.float64))
+    squares = ((X - mean) ** 2).mean(axis=1, dtype=np.float64)
+    return float(share @ np.asarray(squares))
 
 
 def _are_matrices(kernel: Any) -> bool:

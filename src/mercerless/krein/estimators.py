@@ -30,6 +30,7 @@ from mercerless.core.folds import (
     OutOfFold,
     assign_folds,
     check_groups,
+    distinct_items_needed,
     fold_numbers,
     warn_of_lonely_classes,
     warn_of_near_copies,
@@ -159,8 +160,11 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
         """Choose the penalties, solve, and set every fitted attribute at the end."""
         family = self._checked_family()
         candidates = self._candidates(Y)
-        basis = self._train_basis(X, weight)
-        rows = self._rows(basis, Y, weight, labels, check_groups(groups, len(Y)))
+        groups = check_groups(groups, len(Y))
+        basis, gathered = self._gathered_basis(
+            X, weight, Y, groups, fewest=distinct_items_needed(self.cv)
+        )
+        rows = self._rows(basis, Y, gathered.weight, labels, groups)
         landmarks = self._landmarks(rows, candidates)
         with self._progress() as progress:
             if landmarks is None:
@@ -172,6 +176,8 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
                 attributes["tuning_"] = tuned.course
             problem = self._problem(rows, landmarks, candidates)
             index, validation = self._choose(problem, family, candidates, labels, progress)
+            if validation["out_of_fold_"] is not None:
+                validation["out_of_fold_"] = gathered.spread(validation["out_of_fold_"])
             system = problem.system()
             penalties = candidates.resolve(system, self.regularizer)
             chosen = penalties.take(slice(index, index + 1))
@@ -563,7 +569,8 @@ class KreinRidge(NamedRegressorMixin, _KreinLeastSquares):
         None chooses from the grid, with one eigendecomposition per fold. `GradientSearch` descends the held-out error
         instead, which tunes the parameters of the kernel as well.
     cv : int, splitter or iterable, default=5
-        Folds; every row must be held out once.
+        Folds; every row must be held out once. With a number, equal rows with equal targets are one row with the sum of
+        their weights; a splitter keeps them apart, and weights then choose and calibrate nearly as repetition does.
     fit_intercept : bool, default=True
         Whether to center kernel and targets. Without it the constraint is on mean(f^2).
     landmarks : int, Landmarks, None or "auto", default="auto"
@@ -950,9 +957,11 @@ class _KreinMachine(_KreinModel):
         if self.negative_penalty != np.inf:  # infinity drops the negative part
             check_number("negative_penalty", self.negative_penalty)
 
-    def _stabilized(self, X: Any, weight: NDArray) -> tuple[Basis, Stabilized]:
-        """The items that carry weight, and their kernel matrix with the negative eigenvalues flipped."""
-        basis = self._train_basis(X, weight)
+    def _stabilized(
+        self, X: Any, target: NDArray, weight: NDArray
+    ) -> tuple[Basis, NDArray, Stabilized]:
+        """The items that carry weight, their weights, and their matrix with the negative eigenvalues flipped."""
+        basis, gathered = self._gathered_basis(X, weight, target)
         n = basis.n_train
         remedy = (
             "use fewer rows, a linear machine on KreinEmbedding(landmarks=...), or KreinRidge or "
@@ -960,8 +969,8 @@ class _KreinMachine(_KreinModel):
         )
         check_memory(LIMITS.machine_bytes * n**2, f"The machine of {n} items", None, remedy)
         K = self._matrix(basis)
-        weight = weight[basis.rows]
-        return basis, self._stabilize(K, weight)
+        weight = gathered.weight[basis.rows]
+        return basis, weight, self._stabilize(K, weight)
 
     def _stabilize(self, K: NDArray, weight: NDArray) -> Stabilized:
         """The matrix with its negative eigenvalues flipped, which does not depend on C."""
@@ -1101,13 +1110,13 @@ class KreinSVC(NamedClassifierMixin, _KreinMachine):
         with self._progress(n_pairs) as progress:
             remedy = landmarks_remedy(len(labels), "KreinRidgeClassifier")
             progress.expect(7.0, len(labels), remedy)
-            basis, stabilized = self._stabilized(X, weight)
+            basis, weight, stabilized = self._stabilized(X, labels, weight)
             pairs = pair_machines(
                 stabilized.kernel,
                 labels[basis.rows],
                 len(classes),
                 self.C,
-                weight[basis.rows],
+                weight,
                 loss=self.loss,
                 tol=self.tol,
                 max_iter=self.max_iter,
@@ -1216,22 +1225,18 @@ class KreinSVR(NamedRegressorMixin, _KreinMachine):
         with self._progress() as progress:
             remedy = landmarks_remedy(len(target), "KreinRidge")
             progress.expect(7.0, len(target), remedy)
-            basis, stabilized = self._stabilized(X, weight)
+            basis, weight, stabilized = self._stabilized(X, target, weight)
             machine = tube_machine(
                 stabilized.kernel,
                 target[basis.rows],
                 self.C,
                 self.epsilon,
-                weight[basis.rows],
+                weight,
                 tol=self.tol,
                 max_iter=self.max_iter,
             )
             warn_if_tube_is_useless(
-                type(self).__name__,
-                target[basis.rows],
-                machine.coef,
-                self.C * weight[basis.rows],
-                self.epsilon,
+                type(self).__name__, target[basis.rows], machine.coef, self.C * weight, self.epsilon
             )
             self._store(basis, [machine], stabilized)
 

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from mercerless.core.blocks import is_dask, reduce_rows, take_rows
-from mercerless.core.copies import MergedRows, merge_copies
+from mercerless.core.copies import MergedRows, Observations, are_observations, merge_copies
 from mercerless.core.folds import (
     Split,
     check_groups,
+    distinct_items_needed,
     find_copies,
     hold_out,
     join_groups,
@@ -32,8 +33,6 @@ from mercerless.lab.solver import Moments
 class DataThresholds:
     """Sizes that decide how rows are read, scaled and split."""
 
-    #: With fewer distinct rows, equal rows are the nature of the data (see `folds`) and are not merged.
-    fewest_distinct: int = 10
     #: The bandwidths of larger data are learned on blocks of at least so many rows ...
     learning_rows: int = 10_000
     #: ... and of so many per support point.
@@ -86,7 +85,7 @@ class Table:
 def merge_rows(X: Any, Y: NDArray, weight: NDArray, groups: NDArray | None) -> Table:
     """The table of distinct rows; groups that share a copy become one."""
     copies = find_copies(X)
-    if copies.max() + 1 < THRESHOLDS.fewest_distinct:
+    if are_observations(copies, Observations.of(copies, Y), distinct_items_needed(None)):
         copies = np.arange(len(X))
     merged = merge_copies(Y, weight, copies)
     if groups is not None:

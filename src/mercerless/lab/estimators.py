@@ -468,7 +468,7 @@ class LABClassifier(LocalClassifierMixin, NamedClassifierMixin, _LAB):
     def _fit_training(self, training: TrainingRows, progress: Progress) -> None:
         labels = training.target
         Y = signed_targets(labels, len(training.classes))
-        units = range_scaling(Y) if self._optimizers else class_units(Y)
+        units = range_scaling(Y) if self._optimizers else class_units(Y, training.weight)
         table, machine, n_iter = self._learn(training, units(Y), labels, progress)
         scores = machine.out_of_fold * units.scale + units.center
         calibration, held = self._calibrate(training, table, machine.held, scores, Y)

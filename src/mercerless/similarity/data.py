@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mercerless.core.copies import Gathered, gather_copies
 from mercerless.core.estimator import used_rows, used_weights
-from mercerless.core.folds import OutOfFold, Split, blind_folds, fold_numbers
+from mercerless.core.folds import OutOfFold, Split, blind_folds, distinct_items_needed, fold_numbers
 
 
 class SimilarityTask(NamedTuple):
@@ -20,6 +21,18 @@ class SimilarityTask(NamedTuple):
     encode: Callable[[NDArray, NDArray], tuple[NDArray, dict[str, Any]]]
     block_of: NDArray | None = None  # as `Training.block_of`, if it is shared by several models
     has_labels: bool = False  # whether y has a column of 0 and 1 for each of several labels
+    copies: Gathered | None = (
+        None  # which item stands for its copies; None if each stands for itself
+    )
+
+    def gathered(self, items: Any, precomputed: bool, cv: Any) -> "SimilarityTask":
+        """The same task, in which the first of equal items with equal targets carries the weight of all of them."""
+        shared = [self.y]
+        if self.groups is not None:
+            shared.append(self.groups)
+        fewest = distinct_items_needed(cv)
+        copies = gather_copies(items, self.weight, *shared, precomputed=precomputed, fewest=fewest)
+        return self._replace(weight=copies.weight, copies=copies)
 
     @property
     def used(self) -> NDArray:
@@ -38,13 +51,12 @@ class Training(NamedTuple):
     """The training data of a stack: the items that carry weight, their targets, weights and folds."""
 
     used: NDArray  # their positions
-    given: NDArray  # their targets as given
     Y: NDArray  # (n, q), the targets of the learners
     weight: NDArray
     fold_of: NDArray
     block_of: NDArray  # folds that know nothing of the classes, for `similarity.stack.cross_fit`
     encoding: dict[str, Any]  # attributes that describe Y
-    groups: NDArray | None  # numbers of the groups that are held out together
+    task: SimilarityTask  # of all items
 
     @property
     def n_classes(self) -> int:
@@ -60,12 +72,20 @@ class Training(NamedTuple):
             for k in np.unique(self.fold_of)
         ]
 
-    def out_of_fold(self, judged: NDArray, prediction: NDArray) -> OutOfFold:
-        """Predictions for some of these items, by models that have not seen them."""
+    def out_of_fold(self, judged: NDArray, prediction: NDArray) -> tuple[OutOfFold, NDArray]:
+        """Predictions for some of these items, by models that have not seen them, and for their copies.
+
+        The second result is the place of each of them in `judged`.
+        """
+        rows = self.used[judged]
+        place = np.arange(len(rows))
+        task = self.task
+        if task.copies is not None:
+            rows, place = task.copies.places(rows)
         groups = None
-        if self.groups is not None:
-            groups = self.groups[judged]
-        return OutOfFold(self.used[judged], prediction, self.given[judged], groups)
+        if task.groups is not None:
+            groups = task.groups[rows]
+        return OutOfFold(rows, prediction[place], task.y[rows], groups), place
 
 
 def make_training(
@@ -102,7 +122,4 @@ def make_training(
         )
     weight = used_weights(task.weight, used)
     Y, encoding = task.encode(task.y[used], weight)
-    groups = None
-    if task.groups is not None:
-        groups = task.groups[used]
-    return Training(used, task.y[used], Y, weight, fold_of, block_of, encoding, groups)
+    return Training(used, Y, weight, fold_of, block_of, encoding, task)

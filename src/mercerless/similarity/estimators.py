@@ -15,7 +15,6 @@ from scipy.special import logit
 from sklearn.base import MultiOutputMixin, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.asymmetric.selection import decay_of
@@ -62,6 +61,7 @@ from mercerless.core.validation import (
     relative_asymmetry,
     warn,
     warn_if_useless,
+    weigh_classes,
 )
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction
 from mercerless.lowrank import Landmarks
@@ -95,7 +95,7 @@ from mercerless.similarity.landmarks import (
 from mercerless.similarity.nearby import NearbyItems
 from mercerless.similarity.several import FittedSimilarity, fit_several, named_kernels
 from mercerless.similarity.sparse import refuse_hits
-from mercerless.similarity.spread import ItemSpread, fit_spread
+from mercerless.similarity.spread import ItemSpread, fit_spread, local_quantiles
 from mercerless.similarity.stack import (
     AllItems,
     Average,
@@ -277,7 +277,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
 
     def _fit_one(self, X: Any, task: SimilarityTask, candidates: NDArray | None = None) -> None:
         """Fit the stack of one similarity; warns if the folds or the stack are of no use."""
-        prepared = self._prepare(X, task, candidates)
+        prepared = self._prepare(X, task, candidates, gathers=True)
         if task.groups is None and prepared.landmarks is None:
             # not those of `comparisons`, which would keep them during the fit
             distances = implied_distances(prepared.comparisons().similarities)
@@ -295,9 +295,13 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     # one similarity: from items to comparisons
 
     def _prepare(
-        self, X: Any, task: SimilarityTask, candidates: NDArray | None = None
+        self, X: Any, task: SimilarityTask, candidates: NDArray | None = None, gathers: bool = False
     ) -> PreparedStack:
-        """From training items to their comparisons, targets and folds."""
+        """From training items to their comparisons, targets and folds.
+
+        If it `gathers`, the first of equal items with equal targets carries the weight of all of them. Items that are
+        equal for one of several similarities may differ for another, so these do not.
+        """
         gaps = None
         if is_precomputed(self.kernel) and not self._has_landmarks:
             X = align_matrix(X, may_cut=True)
@@ -305,6 +309,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         kernel, items = self._train_items(X, task.weight, try_pairs=False)
         check_kind_of_kernel(kernel, self.kind)
         check_consistent_length(items, task.y)
+        if gathers:
+            task = task.gathered(items, basis_type_of(kernel).given_as_matrix, self.cv)
         landmarks = None
         if self._all_are_cheaper(kernel, items, len(task.used)):
             kernel = recognized(kernel, self.kernel, items)
@@ -693,8 +699,10 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         """All attributes of a fit."""
         training = prepared.training
         attributes = prepared.attributes | training.encoding | stack.attributes
+        out_of_fold, place = training.out_of_fold(stack.judged, stack.average.out_of_fold)
         attributes |= {
-            "out_of_fold_": training.out_of_fold(stack.judged, stack.average.out_of_fold),
+            "out_of_fold_": out_of_fold,
+            "_judged_place": place,
             "stack_": stack,
             "one_way_": None,
         }
@@ -920,12 +928,12 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         """Out-of-fold predictions of the whole average, or of the one for new items given in this way."""
         held_out = self.out_of_fold_
         if self.one_way_ is not None and reverse is None:
-            prediction = self.one_way_.stack.average.out_of_fold
+            prediction = self.one_way_.stack.average.out_of_fold[self._judged_place]
             return held_out._replace(prediction=self._decode(prediction))
         is_known = self.kind_ == "distance" or diag is not None or self.diagonal_ is not None
         if is_known or not self._basis.given_as_matrix:
             return held_out
-        prediction = self.stack_.average.out_of_fold_without_diag
+        prediction = self.stack_.average.out_of_fold_without_diag[self._judged_place]
         return held_out._replace(prediction=self._decode(prediction))
 
     def _decode(self, values: NDArray) -> NDArray:
@@ -1225,8 +1233,10 @@ class SimilarityClassifier(NamedClassifierMixin, _Similarity):
     entry fills them, else means of rows and columns plus a matrix of the rank (0, 1, 3, 8 or 20) that best predicts
     known entries; new rows are completed by the same model. A warning states how much that explains, see `gaps_`.
 
-    ``sample_weight`` enters every ridge regression and the calibration as repetition of items would; neighbors' votes
-    are weighted. Items of weight 0 are left out. Cross-validation splits items, not repetitions.
+    ``sample_weight`` counts like repetition: equal items with equal targets are one item with the sum of their weights,
+    which enters every ridge regression, the votes of neighbors and the calibration. Items of weight 0 are left out.
+    Exceptions, in which copies stay items of their own and weights only come close to repetition: a splitter as `cv`,
+    several similarities, and fewer distinct items than two for every fold, some of them with several targets.
 
     References
     ----------
@@ -1274,10 +1284,8 @@ class SimilarityClassifier(NamedClassifierMixin, _Similarity):
         if are_labels(y):
             return self._task_of_labels(y, sample_weight, groups)
         labels = check_labels(y, type(self).__name__)
-        weight = check_weight(sample_weight, len(labels))
-        if self.class_weight is not None:
-            factors = compute_sample_weight(self.class_weight, labels)
-            weight = check_weight(factors * weight, len(labels))
+        given = check_weight(sample_weight, len(labels))
+        weight = weigh_classes(self.class_weight, labels, given)
         groups = check_groups(groups, len(labels))
         if groups is not None:
             is_used = weight > 0.0
@@ -1461,7 +1469,8 @@ class SimilarityRegressor(MultiOutputMixin, NamedRegressorMixin, _Similarity):
         is_usual = np.array_equal(out_of_fold.prediction, self.out_of_fold_.prediction)
         if self.spread_ is None or not is_usual:
             return interval_radius(out_of_fold, coverage)
-        ratios = np.abs(out_of_fold.prediction - out_of_fold.target) / self.spread_.out_of_fold
+        errors = np.abs(out_of_fold.prediction - out_of_fold.target)
+        ratios = errors / self.spread_.out_of_fold[self._judged_place]
         scales = []
         predictions = []
         for items, back, diagonal in self._new_blocks(X, new.get("diag"), new.get("reverse")):
@@ -1473,7 +1482,8 @@ class SimilarityRegressor(MultiOutputMixin, NamedRegressorMixin, _Similarity):
         if groups is not None and len(np.unique(groups)) < len(groups):
             factors = conformal_quantile(ratios, coverage, groups)
         else:
-            factors = self.spread_.factors(ratios, np.concatenate(predictions), coverage)
+            known = self.spread_.predictions[self._judged_place]
+            factors = local_quantiles(ratios, known, np.concatenate(predictions), coverage)
         return factors * np.concatenate(scales)
 
     def _decode(self, values: NDArray) -> NDArray:

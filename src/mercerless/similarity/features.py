@@ -6,7 +6,6 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.basis import Basis
@@ -25,6 +24,7 @@ from mercerless.core.validation import (
     check_square,
     check_weight,
     warn,
+    weigh_classes,
 )
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.similarity.solver import SparseMachine, sparse_machine
@@ -197,13 +197,14 @@ class SimilaritySVC(NamedClassifierMixin, KernelPredictor):
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         check_number("C", self.C)
         y = check_labels(y, type(self).__name__)
-        weight = check_weight(sample_weight, len(y))
-        basis = self._train_basis(X, weight)
+        given = check_weight(sample_weight, len(y))
+        weight = weigh_classes(self.class_weight, y, given)
+        basis, gathered = self._gathered_basis(X, weight, y)
         labels = y[basis.rows]
-        weight = weight[basis.rows]
+        weight = gathered.weight[basis.rows]
         K = self._matrix(basis, len(np.unique(labels)))
         unit = np.abs(np.diagonal(K)).mean() or np.abs(K).mean() or 1.0
-        price = self.C / unit * weight * compute_sample_weight(self.class_weight, labels)
+        price = self.C / unit * weight
         with self._progress(0):
             machines = _one_against_rest(K, labels, price, self.n_jobs)
         coef = np.array([machine.coef for machine in machines])

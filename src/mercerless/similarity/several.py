@@ -307,7 +307,7 @@ def fit_several(
         basis_rows = among(training.used, rows)
     attributes = {
         "_basis_rows": basis_rows,
-        "out_of_fold_": training.out_of_fold(total.judged, mixture.out_of_fold),
+        "out_of_fold_": training.out_of_fold(total.judged, mixture.out_of_fold)[0],
     }
     return several, training.encoding | attributes
 

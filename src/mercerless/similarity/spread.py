@@ -59,17 +59,14 @@ class ItemSpread(NamedTuple):
         local = local_errors(new, predictions, self.errors, self.predictions, self.weight, known)
         return _scales(local, self.mixture)
 
-    def factors(self, ratios: NDArray, predictions: NDArray, coverage: float) -> NDArray:
-        """Multiples of the scales for new predictions, from the ratios of the training items' errors to theirs."""
-        return local_quantiles(ratios, self.predictions, predictions, coverage)
-
 
 def local_quantiles(
     ratios: NDArray, known_predictions: NDArray, predictions: NDArray, coverage: float
 ) -> NDArray:
     """For every new prediction, the conformal quantile of the ratios of the items with the nearest predictions.
 
-    Half of the items are the nearest, more if fewer than six of these would be expected outside of their intervals.
+    `ratios` are those of the errors of known items to their scales. Half of the items are the nearest, more if fewer
+    than six of these would be expected outside of their intervals.
     """
     n = len(ratios)
     fewest = int(np.ceil(RULES.factor_outside / (1.0 - coverage) - 1e-9))
