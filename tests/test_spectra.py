@@ -87,6 +87,30 @@ class TestIndefiniteness:
         assert np.linalg.eigvalsh(rounded)[0] < 0  # naive reading
         assert indefiniteness(rounded).is_psd
 
+    @pytest.mark.parametrize("n", [10, 150])
+    @pytest.mark.parametrize("size", [1.0, 1e3])
+    @pytest.mark.parametrize("decimals", [3, 5])
+    def test_rounded_distances_of_vectors_are_not_indefinite(self, decimals, size, n):
+        """Euclidean distances written with some decimals; of squared ones, and of a part of the items, the same."""
+        X = size * np.random.default_rng(0).normal(size=(n, 3))
+        D = np.round(cdist(X, X), decimals)
+        K = DissimilarityKernel().fit_transform(D)
+        assert np.linalg.eigvalsh(K)[0] < -1e-9 * size**2  # naive reading
+        report = indefiniteness(K)
+        assert report.is_psd and report.n_positive == 3 and report.negative_mass == 0.0
+        assert report.noise < 10 * -np.linalg.eigvalsh(K)[0]
+        assert indefiniteness(K[: n // 2, : n // 2]).is_psd
+        squares = DissimilarityKernel(power=1.0).fit_transform(np.round(cdist(X, X) ** 2, decimals))
+        assert np.linalg.eigvalsh(squares)[0] < 0 and indefiniteness(squares).is_psd
+
+    def test_rounded_distances_that_are_not_euclidean_stay_indefinite(self):
+        X = np.random.default_rng(0).normal(size=(100, 4))
+        exact = indefiniteness(DissimilarityKernel().fit_transform(cdist(X, X, "chebyshev")))
+        D = np.round(cdist(X, X, "chebyshev"), 5)
+        rounded = indefiniteness(DissimilarityKernel().fit_transform(D))
+        assert not rounded.is_psd
+        assert rounded.negative_mass == pytest.approx(exact.negative_mass, rel=1e-3)
+
     def test_float32_is_not_indefinite(self):
         K = Gaussian(1.0)(np.random.default_rng(0).normal(size=(150, 2)))
         single = ((K + K.T) / 2).astype(np.float32)

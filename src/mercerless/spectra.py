@@ -145,8 +145,9 @@ def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefi
     Parameters
     ----------
     K : array-like of shape (n, n) or (n,)
-        The symmetric matrix, or its eigenvalues. The rounding of the entries (float32, or a text file with a few
-        decimals) is detected from the matrix, and eigenvalues that this rounding can cause count as zero.
+        The symmetric matrix, or its eigenvalues. The rounding of the entries, or of the distances that they were made
+        from, is detected from the matrix (float32, or a text file with a few decimals), and eigenvalues that this
+        rounding can cause count as zero.
     eigenvalues : array-like of shape (n,) or None, default=None
         The eigenvalues of the matrix if they are already known; saves computing them.
 
@@ -164,7 +165,7 @@ def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefi
     """
     if np.ndim(K) == 1:
         values = check_real(np.asarray(K)[None, :], "eigenvalues")[0].astype(np.float64)
-        unit = 0.0
+        rounding = 0.0
         epsilon = np.finfo(np.float64).eps
     else:
         K = check_symmetric(K)
@@ -174,13 +175,11 @@ def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefi
             if eigenvalues is None
             else np.asarray(eigenvalues)
         )
-        unit = _rounding_unit(K)
+        rounding = _rounding_noise(K)
         epsilon = np.finfo(K.dtype).eps
     n = len(values)
     scale = float(np.abs(values).max())
-    # Independent rounding errors of size unit make a random symmetric matrix, whose norm is close to
-    # 2 sqrt(n) times their standard deviation unit / sqrt(12); doubled to be on the safe side.
-    noise = max(n * epsilon * scale, 4 * np.sqrt(n / 12) * unit)
+    noise = max(n * epsilon * scale, rounding)
     mass = np.abs(values).sum()
     negative = float(np.abs(values[values < -noise]).sum() / mass) if mass > 0 else 0.0
     return Indefiniteness(
@@ -196,19 +195,53 @@ def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefi
     )
 
 
-def _rounding_unit(K: NDArray) -> float:
-    """10^-d when all entries have d >= 3 decimals and no more, else 0: coarser values are meant, not rounded."""
-    sample = K.ravel()[:: max(1, K.size // 10_000)]
+def _rounding_noise(K: NDArray) -> float:
+    """Size of the eigenvalues that the rounding of entries to some decimals causes; 0 if they are not rounded.
+
+    The decimals are those of the entries or, for similarities made from distances or dissimilarities, of the latter:
+    ``k(x, x) + k(z, z) - 2 k(x, z)`` is the squared distance, or the dissimilarity, whether K was centered or not.
+
+    Independent rounding errors of standard deviation s make a random symmetric matrix, whose norm is close to
+    ``2 sqrt(n) s``, or twice the largest norm of a row of deviations that differ; doubled to be on the safe side.
+    Rounding to a unit has the deviation ``unit / sqrt(12)``, which ``-d^2 / 2`` multiplies by d, and ``-d / 2`` by 1/2.
+    """
+    n = len(K)
+    some = slice(None, None, max(1, n // 100))
+    sample = K[some, some].astype(np.float64)
+    diagonal = np.diagonal(sample)
+    is_pair = ~np.eye(len(sample), dtype=bool)
+    differences = (diagonal[:, None] + diagonal - 2.0 * sample)[is_pair]
+    error = 4 * np.finfo(K.dtype).eps * float(np.abs(sample).max(initial=0.0))
+    # distances first: squares of rounded numbers have decimals as well, twice as many, and so may their means
+    distances = np.sqrt(np.maximum(differences, error))
+    unit = _rounding_unit(distances, error / (2.0 * distances) if error > 0.0 else 0.0)
+    if unit > 0.0:
+        trace = float(np.trace(K, dtype=np.float64))
+        squares = n * np.diagonal(K) + trace - 2.0 * K.sum(axis=1, dtype=np.float64)
+        return float(4 * np.sqrt(squares.max()) * unit / np.sqrt(12))
+    unit = max(_rounding_unit(differences, error) / 2.0, _rounding_unit(sample.ravel(), 0.0))
+    return float(4 * np.sqrt(n / 12) * unit)
+
+
+def _rounding_unit(values: NDArray, error: ArrayLike) -> float:
+    """10^-d when all values have d >= 3 decimals and no more, else 0: coarser values are meant, not rounded.
+
+    `error` bounds how far the values are from the rounded ones; those that are too far to show decimals do not count.
+    """
+    errors = np.broadcast_to(error, values.shape)
     for decimals in range(3, 13):
-        scaled = sample * 10.0**decimals
-        if np.all(
-            np.abs(scaled - np.round(scaled)) <= 1e-6 * np.maximum(1.0, np.abs(scaled) * 1e-8)
-        ):
-            coarser = sample * 10.0**2
-            if np.all(np.abs(coarser - np.round(coarser)) <= 1e-6):
-                return 0.0
-            return 10.0**-decimals
+        if _have_decimals(values, errors, decimals):
+            return 0.0 if _have_decimals(values, errors, 2) else 10.0**-decimals
     return 0.0
+
+
+def _have_decimals(values: NDArray, errors: NDArray, decimals: int) -> bool:
+    """Whether the values, known up to these errors, have so many decimals at most."""
+    scaled = values * 10.0**decimals
+    allowed = 1e-6 * np.maximum(1.0, np.abs(scaled) * 1e-8) + errors * 10.0**decimals
+    shows = allowed < 0.02
+    gaps = np.abs(scaled - np.round(scaled))
+    return bool(2 * shows.sum() > len(values) and np.all(gaps[shows] <= allowed[shows]))
 
 
 class Asymmetry(NamedTuple):

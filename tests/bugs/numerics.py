@@ -11,6 +11,12 @@ EXPERTS, THREADS = "test_table_experts.py", "test_threads.py"
 ITEMS, EMBED, DIRECTED = "test_functions.py", "test_embedding.py", "test_directed.py"
 
 BUGS = [
+    Bug(
+        "spectra-rounding-of-entries-alone",
+        "if unit > 0.0:\n        trace",
+        "if unit > 1.0:\n        trace",
+        f"{SPECTRA} -k rounded_distances",
+    ),
     # the eight that survived the first planting
     Bug("vote-leakage", " and other != split]", "]", f"{VOTE} -k tested_split"),
     Bug(
