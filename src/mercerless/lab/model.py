@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from mercerless.core.scaling import FeatureScaling
 from mercerless.core.validation import weights_or_ones
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.lab.solver import (
     Moments,
+    factor_of,
     interpolation,
     moments,
     noise_variances,
@@ -248,11 +249,16 @@ def ridge_factor(model: Expansion, rows: Rows) -> Any:
     X = np.asarray(rows.X, dtype=np.float64)
     shift = 0.0
     K = model.kernel(X, X)
-    A = (K + K.T) / 2 + model.linear_weight * (X @ X.T / X.shape[1] + 1)
-    A[np.diag_indices(len(A))] += np.exp(model.log_ridge) * noise_variances(rows.weight, len(rows))
+    A = (K + K.T) / 2
+    if model.linear_weight:
+        A += model.linear_weight * (X @ X.T / X.shape[1] + 1)
+    diagonal = np.diag_indices(len(A))
+    A[diagonal] += np.exp(model.log_ridge) * noise_variances(rows.weight, len(rows))
     while True:
+        shifted = A.copy()
+        shifted[diagonal] += shift
         try:
-            return cho_factor(A + shift * np.eye(len(A)), lower=True, check_finite=False)
+            return factor_of(shifted)
         except np.linalg.LinAlgError:
             shift = max(100 * shift, 1e-12 * float(np.trace(A)) / len(A))
 

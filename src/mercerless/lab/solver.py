@@ -140,14 +140,14 @@ def evidence(
     m = K.shape[1]
     A, B = gram(Phi, Y)
     A[np.diag_indices(p)] += ridge * N
-    factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+    factor = factor_of(A)
     coef = cho_solve(factor, B, check_finite=False)
     R = _residual(Phi, coef, Y)
     penalty = ridge * np.sum(coef * coef)
     Q = max(np.sum(R * R) / N + penalty, LIMITS.tiny)
     logdet = 2 * np.sum(np.log(np.diag(factor[0])))
     value = np.log(Q) + (logdet - p * np.log(ridge * N)) / N
-    inverse = _inverse(factor)  # the derivative of logdet(A)
+    inverse = inverse_of(factor)  # the derivative of logdet(A)
     ridge_gradient = penalty / Q + ridge * np.trace(inverse) - p / N
     G = (inverse[:m] * (2 / N)).astype(Phi.dtype) @ Phi.T
     G += (coef[:m] * (2 / (N * Q))).astype(Phi.dtype) @ R.T.astype(Phi.dtype)
@@ -165,9 +165,7 @@ def least_squares(
     m = K.shape[1]
     A, B = gram(Phi, Y)
     A[np.diag_indices(len(A))] += ridge * N
-    coef = cho_solve(
-        cho_factor(A, lower=True, overwrite_a=True, check_finite=False), B, check_finite=False
-    )
+    coef = cho_solve(factor_of(A), B, check_finite=False)
     R = _residual(Phi, coef, Y)
     penalty = ridge * np.sum(coef * coef)
     G = (coef[:m] * (2 / N)).astype(Phi.dtype) @ R.T.astype(Phi.dtype)
@@ -227,12 +225,13 @@ def shared_evidence(
     """
     n = len(K)
     noise = ridge * noise_variances(weight, n)
-    A = K + np.diag(noise)
-    factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+    A = K.copy()
+    A[np.diag_indices(n)] += noise
+    factor = factor_of(A)
     coef = cho_solve(factor, Y, check_finite=False)
     Q = max(np.sum(Y * coef) / n, LIMITS.tiny)
     value = np.log(Q) + 2 * np.sum(np.log(np.diag(factor[0]))) / n
-    G = _inverse(factor)  # the derivative of logdet(A)
+    G = inverse_of(factor)  # the derivative of logdet(A)
     G -= coef @ coef.T / Q
     G /= n
     return Evaluation(float(value), G, float(np.sum(noise * np.diag(G))), coef)
@@ -262,15 +261,17 @@ def initial_state(
 ) -> tuple[float, float, float]:
     """The smallest `evidence` of a grid of shared bandwidths and ridges, and its logarithms of both.
 
-    One tridiagonal form per width serves all ridges. Widths at which centers are close to no row but their own are
-    skipped if there are others: the evidence can be smallest there (the linear part alone), but it has no slope.
+    Every second width is tried, then the neighbors of the best. One tridiagonal form per width serves all ridges.
+    Widths at which centers are close to no row but their own are skipped if there are others: the evidence can be
+    smallest there (the linear part alone), but it has no slope.
     """
     X = problem.X
     n = len(problem.X)
     total = np.sum(np.square(_weighted(X, problem.F, problem.Y, problem.weight)[1]))
     ridges = np.asarray(ridges)
-    best = (True, np.inf, np.log(widths[0]), np.log(ridges[0]))
-    for width in widths:
+
+    def trial(width: float) -> tuple[bool, float, float, float]:
+        """Whether centers see no rows, the least evidence, the log width, and the log ridge."""
         K = problem.points.value(float(width))
         blind = bool(np.median(K.sum(axis=0) - K.max(axis=0)) < LIMITS.fewest_seen)
         A, B = gram(*_weighted(K, problem.F, problem.Y, problem.weight)[:2])
@@ -278,8 +279,13 @@ def initial_state(
         Q = np.maximum((total - explained) / n, LIMITS.tiny)
         values = np.log(Q) + (logdet - len(A) * np.log(ridges * n)) / n
         k = int(np.argmin(values))
-        best = min(best, (blind, float(values[k]), np.log(width), np.log(ridges[k])))
-    return best[1:]
+        return blind, float(values[k]), float(np.log(width)), float(np.log(ridges[k]))
+
+    trials = {k: trial(widths[k]) for k in range(0, len(widths), 2)}
+    middle = min(trials, key=lambda k: trials[k])
+    neighbors = [k for k in (middle - 1, middle + 1) if 0 <= k < len(widths)]
+    trials |= {k: trial(widths[k]) for k in neighbors}
+    return min(trials.values())[1:]
 
 
 def descend(
@@ -402,6 +408,12 @@ class Moments(NamedTuple):
             self.gram + other.gram, self.target + other.target, self.weight + other.weight
         )
 
+    def add(self, other: "Moments") -> "Moments":
+        """The same, in the memory of these moments, which are overwritten."""
+        np.add(self.gram, other.gram, out=self.gram)
+        np.add(self.target, other.target, out=self.target)
+        return self._replace(weight=self.weight + other.weight)
+
 
 def moments(
     X: NDArray,
@@ -431,11 +443,7 @@ def moments(
 def solve_coefficients(sums: Moments, ridge: float) -> NDArray:
     """``argmin over coef of sum_i w_i |Y_i - Phi_i coef|^2 + ridge sum(w) |coef|^2``, of shape (p, n_outputs)."""
     A = sums.gram + ridge * sums.weight * np.eye(len(sums.gram))
-    return cho_solve(
-        cho_factor(A, lower=True, overwrite_a=True, check_finite=False),
-        sums.target,
-        check_finite=False,
-    )
+    return cho_solve(factor_of(A), sums.target, check_finite=False)
 
 
 def single_exponential(Z: NDArray, C: NDArray) -> NDArray:
@@ -466,14 +474,22 @@ def _weighted(
     columns = np.empty((p, len(K)), dtype=K.dtype)
     columns[:m] = K.T
     columns[m:] = F.T
+    if _are_ones(weight):
+        return columns.T, Y, len(K)
     root = np.sqrt(weights_or_ones(weight, len(K)))
     columns *= root.astype(K.dtype)
     return columns.T, Y * root[:, None], len(K)
 
 
+def _are_ones(weight: NDArray | None) -> bool:
+    """Whether all weights are one, as they mostly are: then a pass over a matrix is saved."""
+    return weight is None or bool(np.all(weight == 1.0))
+
+
 def _unweighted(G: NDArray, weight: NDArray | None) -> NDArray:
     """The derivative in K from that in the weighted columns; G has one line per column."""
-    G *= np.sqrt(weights_or_ones(weight, G.shape[1])).astype(G.dtype)
+    if not _are_ones(weight):
+        G *= np.sqrt(weights_or_ones(weight, G.shape[1])).astype(G.dtype)
     return G.T
 
 
@@ -485,10 +501,22 @@ def _residual(Phi: NDArray, coef: NDArray, Y: NDArray) -> NDArray:
     return np.concatenate([Phi[rows].astype(np.float64) @ coef - Y[rows] for rows in blocks])
 
 
-def _inverse(factor: tuple[NDArray, bool]) -> NDArray:
-    """The inverse of a matrix from its lower Cholesky factor, a third of the cost of solving for the identity."""
-    inverse, info = dpotri(factor[0], lower=1)
+def factor_of(A: NDArray) -> tuple[NDArray, bool]:
+    """The lower Cholesky factor of a symmetric matrix, which is overwritten.
+
+    LAPACK wants columns to be contiguous; those of the transpose are, and need not be copied.
+    """
+    return cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+
+
+def inverse_of(factor: tuple[NDArray, bool]) -> NDArray:
+    """The inverse of a matrix from its lower Cholesky factor, which is overwritten.
+
+    It takes a third of the time of solving for the identity.
+    """
+    inverse, info = dpotri(factor[0], lower=1, overwrite_c=1)
     if info:
         raise np.linalg.LinAlgError("The Cholesky factor is singular.")
-    inverse = np.tril(inverse)
-    return inverse + np.tril(inverse, -1).T
+    is_below = np.tri(len(inverse), k=-1, dtype=bool)
+    np.copyto(inverse.T, inverse, where=is_below)
+    return inverse

@@ -11,6 +11,7 @@ from mercerless.core.blocks import take_rows
 from mercerless.core.folds import OutOfFold
 from mercerless.core.scaling import FeatureScaling
 from mercerless.lab.model import LocalForm, Projected
+from mercerless.lab.solver import factor_of, inverse_of
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def posterior_of(form: LocalForm | None) -> Posterior | None:
     kernel = Projected(shared, form.projection)
     K = kernel(centers, centers)
     ridge = float(np.clip(form.alpha, *LIMITS.ridges))
-    inverse = np.linalg.inv((K + K.T) / 2.0 + ridge * np.eye(len(K)))
+    inverse = inverse_of(factor_of((K + K.T) / 2.0 + ridge * np.eye(len(K))))
     return Posterior(form.scaling, kernel, centers, inverse, ridge)
 
 

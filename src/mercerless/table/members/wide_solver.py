@@ -36,18 +36,20 @@ def solve_wide(
     """
     solutions = []
     for ridge in ridges:
-        factor = _factor(sums.gram, ridge * P, ridge * jitter)
+        factor = _factor(sums.gram, P, ridge, ridge * jitter)
         solutions.append(cho_solve((factor, True), sums.target, check_finite=False))
     return solutions
 
 
-def _factor(gram: NDArray, penalty: NDArray, jitter: float) -> NDArray:
-    """The lower Cholesky factor of ``gram + penalty + jitter I``, the jitter raised until there is one."""
+def _factor(gram: NDArray, P: NDArray, ridge: float, jitter: float) -> NDArray:
+    """The lower Cholesky factor of ``gram + ridge P + jitter I``, the jitter raised until there is one."""
     while True:
-        A = gram + penalty
+        A = ridge * P
+        A += gram
         A[np.diag_indices(len(A))] += jitter
         try:
-            return cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+            # of a symmetric matrix the transpose in Fortran's order is the matrix in C's
+            return cholesky(A.T, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
             jitter *= 100.0
 
@@ -135,7 +137,7 @@ def solve_logistic(
     problem = LogisticProblem(Phi, target, weight, P, ridge)
     curvature = 0.25 if n_functions == 1 else 0.5
     jitter = 1e-9 * max(np.trace(gram) / len(gram), 1.0)
-    T = _factor(curvature * gram, ridge * P, jitter)
+    T = _factor(curvature * gram, P, ridge, jitter)
 
     def coefficients(u: NDArray) -> NDArray:
         return solve_triangular(T, u.reshape(shape), lower=True, trans="T", check_finite=False)
