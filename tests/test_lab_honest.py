@@ -120,22 +120,23 @@ def test_the_certificate_of_all_rows_falls_with_their_descent():
     assert _ridge_descent("gaussian", rows, start).certificate < stopped.certificate
 
 
-def test_the_certificate_is_that_of_the_point_that_validation_chose():
+@pytest.mark.parametrize("is_start_best", [True, False])
+def test_the_certificate_is_that_of_the_point_that_validation_chose(is_start_best):
     """At the start of a descent it is 1, however far the descents of the folds went on."""
-    X, y = waves(200, noise=0.0)
-    rows = Rows(X, y[:, None])
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    waves_of = 3 * X[:, :1] if is_start_best else np.exp(X[:, :1])
+    rows = Rows(X, np.sin(waves_of))
     settings = Settings(n_support=20)
     learner = LocalLearner("gaussian", settings)
-    support = select_support(X, rows.Y, 20, "kmeans", 0)
-    train, valid = np.arange(150), np.arange(150, 200)
-    held = np.random.RandomState(1).normal(size=(50, 1))  # nothing to learn: the start is best
-    noise = Rows(X, np.vstack([rows.Y[:150], held]))
-    candidate = learner.validate(noise, [(train, valid)], [support[support < 150]])
+    train, valid = np.arange(200), np.arange(200, 300)
+    support = select_support(X[train], rows.Y[train], 20, "kmeans", 0)
+    candidate = learner.validate(rows, [(train, valid)], [support])
+    assert (candidate.n_iter == 0) == is_start_best
     iterations = [iteration for iteration, _ in candidate.curve]
     errors = [error for _, error in candidate.curve]
     assert candidate.n_iter == iterations[int(np.argmin(errors))] < iterations[-1]
     chosen = LocalLearner("gaussian", settings._replace(max_iter=max(1, candidate.n_iter)))
-    _, _, certificate = chosen.learn(noise.take(train), support[support < 150])
+    _, _, certificate = chosen.learn(rows.take(train), support)
     expected = certificate if candidate.n_iter else 1.0
     assert_allclose(candidate.certificate, expected, rtol=1e-6)
     again = learner.learn_again(candidate._replace(expansion=None, n_iter=0), rows)

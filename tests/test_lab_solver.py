@@ -16,15 +16,18 @@ from sklearn.model_selection import KFold
 from mercerless.core.linalg import ShiftedSolver, shifted_systems
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.lab.model import Expansion, Rows, Settings, fixed_columns, with_coefficients
-from mercerless.lab.selection import LIMITS, LocalLearner, Validated, start_widths
+from mercerless.lab.selection import LIMITS, LocalLearner, Validated, Watch, start_widths
 from mercerless.lab.solver import (
     LocalRegression,
     Moments,
+    State,
     descend,
     evidence,
+    factor_of,
     gram,
     initial_state,
     interpolation,
+    inverse_of,
     least_squares,
     moments,
     shared_evidence,
@@ -158,6 +161,32 @@ def test_interpolation_passes_through_the_support_and_refuses_singular_systems()
     K = np.array([[1.0, 4.0], [1.0, 1.0], [0.5, 0.5]])  # eigenvalues -1 and 3: singular at ridge 1
     with pytest.raises(np.linalg.LinAlgError, match="singular on the support"):
         interpolation(K, np.zeros((3, 0)), np.ones((3, 1)), 1.0, support=np.array([0, 1]))
+
+
+@pytest.mark.parametrize("n", [1, 2, 70])
+def test_the_inverse_from_a_factor(n):
+    A = np.random.default_rng(0).normal(size=(n, n))
+    A = A @ A.T + np.eye(n)
+    assert_allclose(inverse_of(factor_of(A.copy())), np.linalg.inv(A), rtol=1e-9, atol=1e-12)
+
+
+def test_weights_of_one_are_no_weights():
+    X, support, H, Y = problem()
+    K = LocalGaussian(H)(X, X[support])
+    given = evidence(K, fixed_columns(X), Y, 1e-2, np.ones(len(X)))
+    assert_allclose(given.coef, evidence(K, fixed_columns(X), Y, 1e-2).coef, rtol=1e-12)
+    doubled = evidence(K, fixed_columns(X), Y, 1e-2, np.full(len(X), 2.0))
+    assert not np.allclose(doubled.coef, given.coef, rtol=1e-3)
+
+
+def test_a_finer_grid_start_is_next_to_the_best_of_every_second_width():
+    X, support, _, Y = problem()
+    widths = 2.0 ** np.arange(-3, 4)
+    regression = LocalRegression(LocalGaussian, evidence, X, X[support], Y, fixed_columns)
+    trials = [initial_state(regression, [width], [1e-2]) for width in widths]
+    best = min(trials)
+    assert np.argmin([value for value, _, _ in trials]) % 2 == 1  # not among the first tried
+    assert_allclose(initial_state(regression, widths, [1e-2]), best)
 
 
 def test_grid_start_is_the_best_of_the_grid():
@@ -358,9 +387,33 @@ def test_a_fit_is_at_least_as_good_on_validation_as_its_parts_allow():
         assert np.isclose(sum(member.weight for member in average.members), 1)
 
 
+@pytest.mark.parametrize(
+    ("errors", "last"),
+    [
+        ([1.0, 1.1, 1.2, 0.5], 10),
+        ([1.0, 0.999, 0.9985, 0.5], 10),
+        ([1.0, 0.9, 0.95, 0.5, 0.6, 0.7, 0.1], 80),
+        ([1.0, 1.1, 0.9, 1.0, 0.8, 0.7, 0.6], 150),
+    ],
+)
+def test_a_descent_ends_after_two_checkpoints_without_a_gain(errors, last):
+    held = Rows(np.zeros((1, 1)), np.zeros((1, 1)))
+    watch = Watch(validation=held, checkpoints=LIMITS.checkpoints)
+
+    class Problem:
+        def predict(self, state, X):
+            return np.array([[np.sqrt(errors[LIMITS.checkpoints.index(state.iteration)])]])
+
+    for iteration in LIMITS.checkpoints:
+        state = State(iteration, 0.0, np.zeros(1), 0.0)
+        if watch.after("", Problem(), state):
+            break
+    assert watch.kept[-1].state.iteration == last
+
+
 def test_a_form_that_its_rival_leaves_no_weight_is_given_up():
     X, _, _, _ = problem(300, d=3)
-    Y = np.sin(3 * X[:, :1]) + X[:, 1:2] ** 2
+    Y = np.sin(2 * np.exp(X[:, :1])) + X[:, 1:2] ** 2
     folds = [(np.arange(200), np.arange(200, 300))]
     rows, learner = Rows(X, Y), LocalLearner("gaussian", Settings(n_support=20, max_iter=80))
     supports = fold_supports(rows, folds, learner.settings)

@@ -48,9 +48,11 @@ class SearchLimits:
     shared_iterations: int = 60
     #: Rows that are enough for one bandwidth per feature.
     shared_rows: int = 2000
-    #: Share of the error that the eightieth iteration must reach from the fortieth for more of them.
+    #: Share of the error that two checkpoints must reach for more iterations, and the eightieth iteration alone.
     stalled: float = 0.998
-    #: No descent is given up before so many iterations.
+    #: No descent is given up before so many iterations ...
+    fewest_iterations: int = 10
+    #: ... or for another form before so many.
     race_start: int = 20
 
 
@@ -127,7 +129,7 @@ class Watch:
             self._judge(problem, state)
 
     def _judge(self, problem: LocalRegression, state: State) -> bool:
-        """Keep the state and its error; True after two checkpoints above 1.02 times the best, a stall, or a defeat."""
+        """Keep the state and its error; True after two checkpoints without a gain, a stall, or a defeat."""
         if self.validation is None:
             return False
         P = problem.predict(state, self.validation.X)
@@ -137,18 +139,18 @@ class Watch:
         self.kept.append(_Checkpoint(state, error, P))
         if self.limit is not None and len(self.kept) >= self.limit:
             return True
-        if state.iteration < LIMITS.race_start:
+        if state.iteration < LIMITS.fewest_iterations:
             return False
-        best = min(checkpoint.error for checkpoint in self.kept)
-        is_worse = min(checkpoint.error for checkpoint in self.kept[-2:]) > 1.02 * best
+        errors = [checkpoint.error for checkpoint in self.kept]
+        has_gained = min(errors[-2:]) <= LIMITS.stalled * min(errors[:-2], default=np.inf)
         is_stalled = (
             state.iteration >= 4 * LIMITS.race_start
-            and len(self.kept) > 1
-            and error > LIMITS.stalled * self.kept[-2].error
+            and len(errors) > 1
+            and error > LIMITS.stalled * errors[-2]
         )
-        if is_worse or is_stalled:
+        if is_stalled or not has_gained:
             return True
-        if state.iteration not in self.rival:
+        if state.iteration < LIMITS.race_start or state.iteration not in self.rival:
             return False
         both = average([self.rival[state.iteration], P], Y, w, TABLE_NUMBERS)
         return bool(both.weights[1] == 0)
