@@ -16,6 +16,7 @@ from mercerless.table.members.candidate import Candidate, Contest
 from mercerless.table.members.experts import (
     ExpertMetric,
     ExpertsOnParts,
+    choose_metric,
     choose_width,
     expert_candidate,
     fit_experts,
@@ -96,7 +97,28 @@ def test_the_metric_sees_which_feature_matters(small_parts):
     X = random.uniform(-2, 2, (600, 6))
     rows = Rows(X, np.sin(3 * X[:, :1]) + 0.01 * random.normal(size=(600, 1)))
     informed = np.array([-1.5, 1.5, 1.5, 1.5, 1.5, 1.5])
-    assert choose_width(rows, informed, 0).error < 0.3 * choose_width(rows, np.zeros(6), 0).error
+    plain = np.zeros(6)
+    error = choose_width(rows, informed, 0, 80).error
+    assert error < 0.3 * choose_width(rows, plain, 0, 80).error
+    chosen = choose_metric(rows, [plain, informed, -informed], 0)
+    expected = choose_width(rows, informed, 0, 80)
+    assert_allclose(chosen.bandwidths, expected.bandwidths)
+    assert chosen.ridge == expected.ridge
+
+
+def test_metrics_compete_on_small_neighborhoods_and_one_is_tuned_on_large_ones(monkeypatch):
+    rows = waves(900)
+    sizes = []
+
+    def errors(rows, Z):
+        sizes.append(len(rows))
+        return np.ones(15)
+
+    monkeypatch.setattr(lab_experts, "_errors", errors)
+    scales = [np.zeros(3), np.array([-1.0, 0.0, 1.0]), np.array([1.0, 0.0, -1.0])]
+    choose_metric(rows, scales, 0)
+    # three widths each on six neighborhoods
+    assert sizes == [300] * 54 + [600] * 18
 
 
 def test_held_out_targets_do_not_enter_held_out_predictions_but_the_last_fit(small_parts):

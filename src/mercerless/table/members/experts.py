@@ -35,8 +35,10 @@ class ExpertLimits:
     largest: float = 1.6
     #: Neighborhoods on which width and ridge are chosen.
     anchors: int = 6
-    #: Rows of such a neighborhood.
+    #: Rows of such a neighborhood ...
     around: int = 600
+    #: ... and of those on which the bandwidths of other members compete.
+    around_race: int = 300
     #: Weight of a linear kernel and a constant beside the exponential kernel.
     linear_weight: float = 0.3
     #: Doublings of the median distance.
@@ -147,6 +149,7 @@ class ExpertMetric(NamedTuple):
     error: float
     bandwidths: NDArray
     ridge: float
+    doublings: int = 0  # of the median distance
 
 
 def expert_candidate(
@@ -155,7 +158,7 @@ def expert_candidate(
     """Experts on the training rows of a fold and `further` rows; None for few rows.
 
     `scales` are log bandwidths of the features that other forms have learned. As they are, half as strong and not at
-    all, they compete by the leave-one-out error of neighborhoods, which also chooses the width and the ridge.
+    all, they compete by the leave-one-out error of neighborhoods, see `choose_metric`.
     """
     train, valid = fold
     known = rows.take(train).joined(further)
@@ -163,8 +166,7 @@ def expert_candidate(
         return None
     plain = np.zeros(rows.X.shape[1])
     metrics = [plain, *(share * (scale - scale.mean()) for scale in scales for share in (0.5, 1.0))]
-    choices = [choose_width(known, scale, seed) for scale in metrics]
-    metric = min(choices, key=lambda choice: choice.error)
+    metric = choose_metric(known, metrics, seed)
     centers = part_centers(known.X / metric.bandwidths, seed) * metric.bandwidths
     experts = fit_experts(known, metric, centers)
     every = known.joined(rows.take(valid))
@@ -172,10 +174,23 @@ def expert_candidate(
     return Candidate(LIMITS.name, experts(rows.X[valid]), refit)
 
 
-def choose_width(rows: Rows, scale: NDArray, seed: int) -> ExpertMetric:
-    """Double or halve the width as long as the leave-one-out error of some neighborhoods falls."""
+def choose_metric(rows: Rows, scales: Sequence[NDArray], seed: int) -> ExpertMetric:
+    """The log bandwidths of the smallest error on small neighborhoods, with the width and ridge of larger ones.
+
+    An eigendecomposition of 600 rows takes six times as long as one of 300.
+    """
+    trials = [choose_width(rows, scale, seed, LIMITS.around_race) for scale in scales]
+    best = min(range(len(scales)), key=lambda i: trials[i].error)
+    return choose_width(rows, scales[best], seed, LIMITS.around, trials[best].doublings)
+
+
+def choose_width(rows: Rows, scale: NDArray, seed: int, size: int, start: int = 1) -> ExpertMetric:
+    """Double or halve the width as long as the leave-one-out error of some neighborhoods falls.
+
+    `size` is the number of rows of a neighborhood; the search starts with a width of so many doublings.
+    """
     Z = rows.X * np.exp(-scale).astype(rows.X.dtype)
-    places = [_around(Z, Z[i], LIMITS.around) for i in some_rows(len(Z), LIMITS.anchors, seed)]
+    places = [_around(Z, Z[i], size) for i in some_rows(len(Z), LIMITS.anchors, seed)]
     random = np.random.RandomState(seed)
     steps = [np.linalg.norm(Z[i] - Z[random.permutation(i)], axis=1) for i in places]
     unit = float(np.median(np.concatenate(steps))) or 1.0
@@ -188,13 +203,12 @@ def choose_width(rows: Rows, scale: NDArray, seed: int) -> ExpertMetric:
             )
         return float(errors[k].min())
 
-    best = 1
+    best = start
     for step in (1, -1):
         while abs(best + step) <= LIMITS.widest and error(best + step) < error(best):
             best += step
-    return ExpertMetric(
-        error(best), unit * 2.0**best * np.exp(scale), float(LIMITS.ridges[errors[best].argmin()])
-    )
+    ridge = float(LIMITS.ridges[errors[best].argmin()])
+    return ExpertMetric(error(best), unit * 2.0**best * np.exp(scale), ridge, best)
 
 
 def _errors(rows: Rows, Z: NDArray) -> NDArray:
