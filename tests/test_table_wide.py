@@ -116,6 +116,32 @@ def test_centers_are_doubled_only_where_that_helps():
     assert sizes[0] < sizes[1] == 1400
 
 
+def test_a_machine_far_behind_the_others_keeps_few_centers():
+    X = RNG.uniform(-1, 1, size=(1800, 2))
+    Y = np.sign(np.sin(12 * X[:, :1]) * np.sin(12 * X[:, 1:]))
+    learner = WideLearner(Rows(X, Y), np.arange(1400), np.arange(1400, 1800), True)
+    trial = learner.trial(Wide("laplace", np.zeros(2)))
+    few = learner.candidate(trial, goal=0.0)
+    many = learner.candidate(trial, goal=few.loss / 1.4)
+    assert len(few.model.support) == 700
+    assert len(many.model.support) == 1400
+
+
+def test_sums_of_blocks_are_added_in_place():
+    X, Y = RNG.normal(size=(30, 3)), RNG.normal(size=(30, 2))
+    weight = RNG.uniform(0.5, 1.5, size=30)
+
+    def sums(rows):
+        return moments(X[rows], Y[rows], weight[rows], kernel=exponential, S=X[:5], fixed=nothing)
+
+    first = sums(slice(20))
+    memory = first.gram
+    total = first.add(sums(slice(20, 30)))
+    assert total.gram is memory
+    for part, expected in zip(total, sums(slice(30))):
+        assert_allclose(part, expected)
+
+
 def test_slopes_are_those_of_differences():
     Z, S, coef = RNG.normal(size=(9, 3)), RNG.normal(size=(6, 3)), RNG.normal(size=(6, 2))
     Z[0] = S[0]  # no slope at its own center from that center

@@ -598,9 +598,33 @@ BUGS = [
     ),
     Bug(
         "lab-blind-start",
-        "best = min(best, (blind, float(values[k]),",
-        "best = min(best, (False, float(values[k]),",
+        "return blind, float(values[k]),",
+        "return False, float(values[k]),",
         f"{LAB} -k see",
+    ),
+    Bug(
+        "lab-half-an-inverse",
+        "np.copyto(inverse.T, inverse, where=is_below)",
+        "inverse[is_below.T] = 0.0",
+        f"{LAB} -k inverse_from",
+    ),
+    Bug(
+        "lab-no-patience",
+        "if is_stalled or not has_gained:",
+        "if is_stalled:",
+        f"{LAB} -k two_checkpoints",
+    ),
+    Bug(
+        "table-hopeless-machines-grow",
+        "while machine.loss <= LIMITS.hopeless * goal and len(machine.model.support) < most:",
+        "while len(machine.model.support) < most:",
+        "test_table_wide.py -k far_behind",
+    ),
+    Bug(
+        "table-metrics-race-on-large-neighborhoods",
+        "choose_width(rows, scale, seed, LIMITS.around_race)",
+        "choose_width(rows, scale, seed, LIMITS.around)",
+        "test_table_experts.py -k compete_on_small",
     ),
     Bug(
         "lab-slope-sign",

@@ -40,8 +40,10 @@ class WideLimits:
     rounds: int = 2
     #: From so many centers on, twice as many must be worth it ...
     least_centers: int = 600
-    #: ... by lowering the loss to this share.
+    #: ... by lowering the loss to this share ...
     worth: float = 0.99
+    #: ... and are not tried if the loss is so many times that of the best of the others.
+    hopeless: float = 1.5
     #: Rows per center that determine the coefficients.
     rows_per_center: int = 40
     #: From this ridge on, sums of products in single precision are enough.
@@ -83,14 +85,17 @@ class WideMachines:
         ]
         everything = replace(learners[0], train=np.arange(len(contest.rows)))
         shared = {candidate.name: candidate.scales for candidate in tried if candidate.scales}
-        return wide_candidates(learners, shared, everything)
+        valid = contest.folds[0][1]
+        judge = learners[0].judge(valid)
+        goal = min(judge(candidate.out_of_fold[: len(valid)]) for candidate in tried)
+        return wide_candidates(learners, shared, everything, goal)
 
 
 def blocked_moments(X: NDArray, Y: NDArray, weight: NDArray, **options: Any) -> Moments:
     """`moments` of a block of rows in smaller ones, as many centers need; no smaller than a third of the sums."""
     per_row = 24.0 * (len(options["S"]) + X.shape[1])
     budget = max(BLOCK_BYTES, per_row * len(options["S"]) / 3)
-    return reduce_rows(partial(moments, **options), Moments.merge, [X, Y, weight], per_row, budget)
+    return reduce_rows(partial(moments, **options), Moments.add, [X, Y, weight], per_row, budget)
 
 
 class Wide(NamedTuple):
@@ -231,8 +236,8 @@ class WideLearner:
             B = B * (old / new)
         return Wide("exponential", np.array(0.0), B)
 
-    def candidate(self, best: _Trial) -> _Machine:
-        """All training rows, and as many centers as are worth it."""
+    def candidate(self, best: _Trial, goal: float = np.inf) -> _Machine:
+        """All training rows, and as many centers as are worth it; few if the loss is far above the `goal`."""
         most = min(self.n_centers, len(self.train))
         support = self._few(self.train, most)
         quarter = -(-most // 4)
@@ -240,7 +245,7 @@ class WideLearner:
         least = min(most, LIMITS.least_centers)
         size = next(m for m in (quarter, half, most) if m >= least)
         machine = self._machine(best, support[:size])
-        while len(machine.model.support) < most:
+        while machine.loss <= LIMITS.hopeless * goal and len(machine.model.support) < most:
             more = self._machine(best, support[: 2 * len(machine.model.support)], machine)
             if more.loss > LIMITS.worth * machine.loss:
                 break
@@ -392,11 +397,13 @@ def wide_candidates(
     learners: Sequence[WideLearner],
     shared: Mapping[str, Sequence[NDArray]],
     everything: WideLearner,
+    goal: float = np.inf,
 ) -> list[Candidate]:
     """A Laplace machine with a bandwidth per feature, and an exponential one with a learned map of the features.
 
     `shared` has the log bandwidths of the local forms in every fold. For many features a Gaussian with one bandwidth
-    competes as well. Factor, ridge and centers of the first fold serve all, and its kernel is fitted to all rows.
+    competes as well. Factor, ridge and centers of the first fold serve all, and its kernel is fitted to all rows. A
+    machine whose loss on the first fold is far above the `goal`, the least of other members, keeps few centers.
     """
     n = len(learners[0].train)
     d = learners[0].rows.X.shape[1]
@@ -418,7 +425,8 @@ def wide_candidates(
         near = _near(trial.ridge)
         if turn:
             trial = learners[0].turned(trial)
-        machine = learners[0].candidate(trial)
+        machine = learners[0].candidate(trial, goal)
+        goal = min(goal, machine.loss)
         predictions = [machine.predictions]
         for learner, kernel in zip(learners[1:], kernels[1:]):
             trial = learner.trial(kernel.wider(factor), near)
