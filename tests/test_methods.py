@@ -27,7 +27,7 @@ from mercerless import (
 from mercerless.asymmetric.selection import best_shares, choose_asymmetric_ridge
 from mercerless.core.basis import make_basis
 from mercerless.core.copies import merge_copies
-from mercerless.core.descent import minimize_with_restarts
+from mercerless.core.descent import minimize_with_restarts, smallest_of_grid
 from mercerless.core.estimator import pair_votes
 from mercerless.core.folds import assign_folds, cv_of_rows, fold_numbers, hold_out, splits_of
 from mercerless.core.scaling import possible_scalings, robust_scaling, standard_scaling
@@ -678,3 +678,16 @@ def test_order_does_not_matter(model):
         else:
             outputs.append(each.predict(K[:, rows]))
     assert_allclose(outputs[1], outputs[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9, 10])
+def test_the_smallest_value_of_a_grid_needs_few_of_them(size):
+    for lowest in range(size):
+        places = []
+
+        def trial(place, lowest=lowest, places=places):
+            places.append(place)
+            return abs(place - lowest), place
+
+        assert smallest_of_grid(trial, size) == (0, lowest)
+        assert len(places) == len(set(places)) <= 6

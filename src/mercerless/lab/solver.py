@@ -14,6 +14,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh, lu_solve
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
+from mercerless.core.descent import smallest_of_grid
 from mercerless.core.linalg import factorize, shifted_systems
 from mercerless.core.memory import row_blocks
 from mercerless.core.validation import weights_or_ones
@@ -261,7 +262,7 @@ def initial_state(
 ) -> tuple[float, float, float]:
     """The smallest `evidence` of a grid of shared bandwidths and ridges, and its logarithms of both.
 
-    Every second width is tried, then the neighbors of the best. One tridiagonal form per width serves all ridges.
+    Widths are tried as in `smallest_of_grid`. One tridiagonal form per width serves all ridges.
     Widths at which centers are close to no row but their own are skipped if there are others: the evidence can be
     smallest there (the linear part alone), but it has no slope.
     """
@@ -281,11 +282,7 @@ def initial_state(
         k = int(np.argmin(values))
         return blind, float(values[k]), float(np.log(width)), float(np.log(ridges[k]))
 
-    trials = {k: trial(widths[k]) for k in range(0, len(widths), 2)}
-    middle = min(trials, key=lambda k: trials[k])
-    neighbors = [k for k in (middle - 1, middle + 1) if 0 <= k < len(widths)]
-    trials |= {k: trial(widths[k]) for k in neighbors}
-    return min(trials.values())[1:]
+    return smallest_of_grid(lambda k: trial(widths[k]), len(widths))[1:]
 
 
 def descend(

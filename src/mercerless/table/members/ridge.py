@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from mercerless.core.descent import Report
+from mercerless.core.descent import Report, smallest_of_grid
 from mercerless.core.folds import Split, some_rows
 from mercerless.core.linalg import shifted_systems
 from mercerless.kernels.local import FixedPoints
@@ -114,7 +114,7 @@ def _few(rows: Rows, most: int = 300) -> Rows:
 def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, float]:
     """Log bandwidth and log ridge with the smallest leave-one-out error, or `shared_evidence` with a linear kernel.
 
-    Every second bandwidth of the grid, then the neighbors of the best.
+    From the middle of the grid of bandwidths, see `smallest_of_grid`.
     """
     X = rows.X
     n = len(rows)
@@ -137,10 +137,7 @@ def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, f
         k = int(np.argmin(values))
         return float(values[k]), float(np.log(width)), float(np.log(ridges[k]))
 
-    trials = {k: tuned(widths[k]) for k in range(0, len(widths), 2)}
-    best = min(trials, key=lambda k: trials[k])
-    trials |= {k: tuned(widths[k]) for k in (best - 1, best + 1) if 0 <= k < len(widths)}
-    _, log_width, log_ridge = min(trials.values())
+    _, log_width, log_ridge = smallest_of_grid(lambda k: tuned(widths[k]), len(widths))
     return np.asarray(log_width), log_ridge
 
 
