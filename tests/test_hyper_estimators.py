@@ -5,16 +5,17 @@ import pytest
 from numpy.testing import assert_allclose
 from oracles.hyper import flipped_matrices
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 
 from mercerless.comparison.scoring import keep_groups
 from mercerless.hyper.display import LearnedKernelDisplay
-from mercerless.hyper.estimators import HyperClassifier, HyperRegressor, HyperRidge
+from mercerless.hyper.estimators import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
+from mercerless.hyper.selection import order_by_content
 from mercerless.kernels.hyper import GaussianHyper, WishartHyper
 
 FIXED = GaussianHyper(2.0)
@@ -53,7 +54,8 @@ def test_classifier_stages(stage1, stage2):
 
 def test_classifier_equals_its_two_stages_by_hand():
     X, y = breast_cancer()
-    train, test = slice(0, 120), slice(120, None)
+    train = np.lexsort(X[:120].T[::-1])  # libsvm's last digits depend on the order of the rows
+    test = slice(120, None)
     stage = {"hyper_kernel": GaussianHyper(6.0), "alpha": 1e-4, "landmarks": 50, "random_state": 0}
     model = HyperClassifier(HyperRidge(**stage), C=3.0, machine="svm").fit(X[train], y[train])
     kernel = HyperRidge(**stage).fit(X[train], y[train]).kernel_
@@ -86,6 +88,67 @@ def test_choice_of_C_never_sees_the_held_out_labels():
     ).fit(X, y)
     other = rng.normal(size=(300, 5))
     assert 0.35 < model.score(other, rng.integers(2, size=300)) < 0.65
+
+
+@pytest.mark.slow
+def test_the_order_of_the_rows_changes_nothing():
+    """Folds and landmarks are drawn from rows sorted by content, so the same data give the same model."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    X[5] = X[6]  # copies with other labels are told apart by them
+    y[5] = 1 - y[6]
+    order = rng.permutation(40)
+    new = rng.normal(size=(20, 3))
+    ridge = HyperRidge("gaussian", landmarks=20)
+    for learner in (ridge, HyperSVR(WishartHyper(2.0), C=0.1, landmarks=20, max_iter=200)):
+        model = HyperClassifier(learner, cv=2, random_state=0)
+        expected = clone(model).fit(X, y)
+        shuffled = clone(model).fit(X[order], y[order])
+        assert shuffled.C_ == expected.C_
+        assert_allclose(
+            shuffled.decision_function(new), expected.decision_function(new), rtol=1e-4, atol=1e-6
+        )
+        np.testing.assert_array_equal(shuffled.learner_.X_fit_, X[order])
+    ridge.set_params(target="product", random_state=0)
+    expected = clone(ridge).fit(X, X[:, 0]).transform(new)
+    shuffled = clone(ridge).fit(X[order], X[order, 0]).transform(new)
+    assert_allclose(shuffled, expected[:, order], rtol=1e-6, atol=1e-9)
+
+
+def test_folds_that_are_given_by_position_keep_their_rows():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::5], y[::5]
+    folds = [(np.setdiff1d(np.arange(30), test), test) for test in np.arange(30).reshape(3, 10)]
+    assert order_by_content(X, y, 5, folds) is None
+    assert order_by_content(X, y, None, 3) is not None
+    splitter = StratifiedKFold(3)
+    assert order_by_content(X, y, splitter) is None
+
+
+def test_every_item_twice_is_the_same_mean_over_pairs():
+    """The objectives are means over pairs (HyperSVR: a sum, so that C is a quarter), which copies do not change."""
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::10], y[::10]
+    twice = np.repeat(np.arange(15), 2)
+    for fit_intercept in (False, True):
+        ridge = HyperRidge(FIXED, alpha=1e-3, landmarks=None, fit_intercept=fit_intercept)
+        once = clone(ridge).fit(X, y).kernel_(X)
+        assert_allclose(clone(ridge).fit(X[twice], y[twice]).kernel_(X), once, atol=1e-7)
+    svr = HyperSVR(FIXED, C=1.0, landmarks=None, tol=1e-8)
+    once = clone(svr).fit(X, y).kernel_(X)
+    repeated = clone(svr).set_params(C=0.25).fit(X[twice], y[twice]).kernel_(X)
+    assert_allclose(repeated, once, atol=1e-4)
+
+
+def test_the_loss_weight_is_chosen_with_the_loss_of_the_fit():
+    """A small weight of stage 1 gives a flat kernel, for which stage 2 needs a large one; the squared loss hides it."""
+    X, y = load_wine(return_X_y=True)
+    X = MinMaxScaler().fit_transform(X)
+    learner = HyperSVR(WishartHyper(2.0, 1), C=0.005, landmarks=20, max_iter=300)
+    model = HyperClassifier(learner, cv=3, random_state=0).fit(X[::3], y[::3])
+    assert model.C_ >= 1.0
+    assert model.score(X[1::3], y[1::3]) > 0.9
 
 
 @pytest.mark.slow

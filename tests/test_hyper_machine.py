@@ -11,7 +11,7 @@ from oracles.hyper import flipped_matrices, squared_hinge_value
 from scipy.optimize import minimize
 from sklearn.datasets import load_breast_cancer, load_iris, make_friedman1
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
@@ -23,7 +23,9 @@ from mercerless.hyper.machine import (
     LinearStage,
     Numbers,
     Stage,
+    _draws_of_folds,
     _ExactMachines,
+    _mean_by_row,
     _walk_down,
     compare_stages,
     normalized,
@@ -315,6 +317,28 @@ def test_a_learned_kernel_has_to_beat_the_base_kernel_by_more_than_chance():
         learn = partial(lambda kernels, index, rows: kernels[index], kernels)
         assert compare_stages(Judge(), learn, 2, X, y, splits, n_base=1).candidate == expected
     assert compare_stages(Judge(), lambda index, rows: index, 3, X, y, splits).candidate == 2
+
+
+def test_few_labels_are_held_out_several_times():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    y = np.arange(300) % 3
+
+    def draws(n, cv=5, classify=True):
+        return _draws_of_folds(cv, X[:n], y[:n], classify, np.random.RandomState(0))
+
+    assert [len(draws(n)) for n in (30, 70, 150, 300)] == [5, 3, 2, 1]
+    assert len(draws(30, classify=False)) == 1 and len(draws(30, KFold(3))) == 1
+    first, second, _ = draws(70)
+    assert np.any(first != second)
+    assert np.bincount(second).tolist() == [14] * 5
+
+
+def test_losses_of_rows_held_out_several_times_are_means():
+    splits = [(np.array([2, 3]), np.array([1, 0])), (np.array([0, 1]), np.array([3, 1]))]
+    losses = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]])
+    expected = [[2.0, 20.0], [2.5, 25.0], [3.0, 30.0]]  # of rows 0, 1 (twice) and 3
+    np.testing.assert_array_equal(_mean_by_row(losses, splits), expected)
+    np.testing.assert_array_equal(_mean_by_row(losses[:, 0], splits), [2.0, 2.5, 3.0])
 
 
 def test_labels_that_the_base_kernel_knows_leave_the_base_kernel():

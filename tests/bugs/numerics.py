@@ -735,6 +735,25 @@ BUGS = [
         "2.0 ** (d + 1) * float(d) ** d",
         "test_hyper_theory.py -k printed",
     ),
+    # the choice of both stages
+    Bug(
+        "hyper-loss-weight-of-another-loss",
+        "learn_as_fitted = None if task.epsilon is None else learn_with_own_loss",
+        "learn_as_fitted = None",
+        "test_hyper_estimators.py -k loss_of_the_fit",
+    ),
+    Bug(
+        "hyper-order-of-rows",
+        "return np.lexsort([*codes, *last_feature_first])",
+        "return np.arange(len(X))",
+        "test_hyper_estimators.py -k order_of_the_rows",
+    ),
+    Bug(
+        "hyper-sum-of-draws",
+        "return sums / counts.reshape(-1, *[1] * (losses.ndim - 1))",
+        "return sums",
+        "test_hyper_machine.py -k several_times_are_means",
+    ),
     # kernels that share their normal equations
     Bug(
         "hyper-path-of-other-rows",

@@ -47,6 +47,7 @@ from mercerless.hyper.selection import (
     choose_regression,
     encode_target,
     learn_kernel,
+    order_by_content,
     pairs_of_grid,
 )
 from mercerless.hyper.thresholds import LIMITS
@@ -94,6 +95,11 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         target, classes, moments = encode_target(y, len(rows), self.target)
         if target.kind == "similarity":  # a matrix of all pairs is in memory, so the items can be
             items = items[:]
+        values = None if target.kind == "similarity" else target.values
+        order = order_by_content(rows, values, self.cv)
+        if order is not None:
+            items = items[order]
+            target = target.take(order)
         task = _regression(self, len(rows), target.kind)
         random = check_random_state(self.random_state)
         with self._progress() as progress, blas_threads(len(rows)):
@@ -258,7 +264,7 @@ class HyperRidge(_HyperLearner):
     n_jobs : int or None, default=None
         Parts fitted at a time, through joblib.
     random_state : int, RandomState or None, default=None
-        Draws centers, folds and parts.
+        Draws centers, folds and parts. Up to 3000 items, their order makes no difference.
 
     Attributes
     ----------
@@ -375,7 +381,7 @@ class HyperSVR(_HyperLearner):
     n_jobs : int or None, default=None
         Parts fitted at a time, through joblib.
     random_state : int, RandomState or None, default=None
-        Draws centers, folds and parts.
+        Draws centers, folds and parts. Up to 3000 items, their order makes no difference.
 
     Attributes
     ----------
@@ -660,12 +666,21 @@ class _TwoStage(FittedEstimator):
         cv = list(self.cv) if np.iterable(self.cv) else self.cv
         stage = self._make_stage(X, targets, cv)
         learner = self._make_learner(cv, len(X))
+        X_given = X
+        y_given = y
+        order = order_by_content(X, y, cv, learner.cv)
+        if order is not None:
+            X = X[order]
+            y = y[order]
         random = check_random_state(self.random_state)
 
         chosen = self._choose_stages(stage, learner, X, y, cv, random)
         rows = some_rows(len(X), self.max_samples, random)
         learner = _with_choice(learner, chosen.task, len(rows), len(X))
-        learner.fit(X if len(rows) == len(X) else take_rows(X, rows), y[rows])
+        if len(rows) == len(X):
+            learner.fit(X_given, y_given)
+        else:
+            learner.fit(take_rows(X, rows), y[rows])
 
         sample = take_rows(X, rows[:: max(1, len(rows) // LIMITS.tune_rows)])
         kernel = normalized(learner.kernel_, sample)
@@ -829,9 +844,10 @@ class HyperClassifier(NamedClassifierMixin, _TwoStage):
     n_components : int, default=500
         Rank of stage 2's low-rank features.
     cv : int, splitter or iterable, default=5
-        Folds on which both stages are compared, and of the default learner.
+        Folds on which both stages are compared, and of the default learner. If it is a number, they are drawn up to
+        five times for fewer than 200 labels, of which a single draw leaves the choice to chance.
     random_state : int, RandomState or None, default=None
-        The seed, also of a learner that has none.
+        The seed, also of a learner that has none. Up to 3000 rows, their order makes no difference.
 
     Attributes
     ----------

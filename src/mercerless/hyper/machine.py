@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from numbers import Integral
 from operator import add
 from typing import Any, NamedTuple
 
@@ -461,12 +462,15 @@ def compare_stages(
     y: NDArray,
     splits: list[Split],
     n_base: int = 0,
+    learn_as_fitted: Callable[[int, NDArray], Kernel] | None = None,
 ) -> StageChoice:
     """Compare candidates of stage 1 by the machine of stage 2, with the kernel learned anew in every fold.
 
-    ``learn(candidate, rows)`` returns the kernel learned from these rows. A classifier prefers one of the first
-    `n_base` kernels, which are not learned, unless a learned one has fewer errors by more than about a standard
-    deviation.
+    ``learn(candidate, rows)`` returns the kernel learned from these rows, perhaps a cheaper one that ranks candidates
+    alike. ``learn_as_fitted`` then returns the kernel as the fit will learn it, for the choice of C, which depends on
+    it; None if it is the same. Losses of rows that are held out several times are averaged. A classifier prefers
+    one of the first `n_base` kernels, which are not learned, unless a learned one has fewer errors by more than about a
+    standard deviation.
     """
 
     def losses_of(kernel: Kernel, split: Split) -> NDArray:
@@ -477,7 +481,7 @@ def compare_stages(
         [losses_of(learn(i, split[0]), split) for i in range(n_candidates)] for split in splits
     ]
     losses = np.hstack(by_split)  # (n_candidates, n_held_out, n_values)
-    totals = losses.sum(axis=1)
+    totals = np.array([_mean_by_row(values, splits).sum(axis=0) for values in losses])
     eligible = totals
     if stage.targets.classify and n_base:
         least = totals[:n_base].min()
@@ -486,13 +490,37 @@ def compare_stages(
             eligible = totals[:n_base]
     i, k = (int(j) for j in np.unravel_index(int(np.argmin(eligible)), eligible.shape))
     chosen = losses[i][:, k]
-    if stage.refines and len(stage.grid) > 1:  # C of the chosen kernel, by the machine itself
-        machines = _ExactMachines(stage, partial(learn, i), X, y, splits)
-        k, chosen = _walk_down(machines.losses, k, len(stage.grid))
+    if (
+        len(stage.grid) > 1
+    ):  # C of the chosen kernel, as it will be learned and by the machine itself
+        learn_chosen = partial(learn_as_fitted or learn, i)
+        if learn_as_fitted is not None:
+            kernels = [learn_chosen(train) for train, _ in splits]
+            of_chosen = np.vstack([losses_of(*pair) for pair in zip(kernels, splits)])
+            k = int(np.argmin(_mean_by_row(of_chosen, splits).sum(axis=0)))
+            chosen = of_chosen[:, k]
+        if stage.refines:
+            machines = _ExactMachines(stage, learn_chosen, X, y, splits)
+            k, chosen = _walk_down(machines.losses, k, len(stage.grid))
     constant = np.concatenate(
         [stage.targets.constant_losses(y[train], y[test]) for train, test in splits]
     )
-    return StageChoice(i, float(stage.grid[k]), totals, chosen, constant)
+    return StageChoice(
+        i,
+        float(stage.grid[k]),
+        totals,
+        _mean_by_row(chosen, splits),
+        _mean_by_row(constant, splits),
+    )
+
+
+def _mean_by_row(losses: NDArray, splits: list[Split]) -> NDArray:
+    """Losses of the test rows of all splits, one after the other, as a mean for every row that was held out."""
+    held_out = np.concatenate([test for _, test in splits])
+    rows, place, counts = np.unique(held_out, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(rows), *losses.shape[1:]))
+    np.add.at(sums, place, losses)
+    return sums / counts.reshape(-1, *[1] * (losses.ndim - 1))
 
 
 class _ExactMachines:
@@ -577,34 +605,49 @@ def choose_stages(
     if len(X) < LIMITS.fewest_items or len(candidates) * len(stage.grid) == 1:
         given_C = float(stage.grid[0]) if len(stage.grid) == 1 else 1.0
         return ChosenStages(candidates[0], given_C, [], None)
-    small = [_reduced(candidate) for candidate in candidates]
-    fold_of = fold_numbers(folds[1], X, y, classify=stage.targets.classify, random_state=random)
-    fold_of = np.unique(fold_of, return_inverse=True)[1]  # without gaps
-    splits = first_until(splits_of(fold_of), LIMITS.held_out_rows)
-    number_of = {train.tobytes(): fold for fold, (train, _) in enumerate(splits)}
+    compared = [_reduced(candidate) for candidate in candidates]
+    draws = _draws_of_folds(folds[1], X, y, stage.targets.classify, random)
+    splits = [split for fold_of in draws for split in splits_of(fold_of)]
+    splits = first_until(splits, LIMITS.held_out_rows)
+    numbers = [(draw, fold) for draw, fold_of in enumerate(draws) for fold in np.unique(fold_of)]
+    number_of = {train.tobytes(): number for number, (train, _) in zip(numbers, splits)}
     # of every hyper-kernel; candidates that differ in their penalty only share them
-    shared: dict[int, FoldPaths] = {}
-    paths: dict[tuple[int, int], KernelPath | OneKernel] = {}
+    shared: dict[tuple[int, int], FoldPaths] = {}
+    paths: dict[tuple[int, int, int], KernelPath | OneKernel] = {}
 
     def learn(index: int, rows: NDArray) -> Kernel:
         """The kernel that this candidate learns from these rows, or from a sample of them."""
-        seed = check_random_state(random_state)
-        fold = number_of[rows.tobytes()]
+        draw, fold = number_of[rows.tobytes()]
         rows = rows[some_rows(len(rows), LIMITS.compared_items, 0)]
-        candidate = small[index]._replace(n_parts=auto_parts(len(rows)))
-        pairs = encode_target(y[rows], len(rows), kind).target
+        candidate = compared[index]._replace(n_parts=auto_parts(len(rows)))
         if not KernelPath.serves(candidate, len(rows)):
-            kernel, _ = learn_kernel(candidate, items[rows], pairs, seed)
-            return normalized(kernel, X[rows])
+            return learn_alone(candidate, rows)
         assert candidate.alpha is not None
         hyper = id(candidate.hyper_kernel)
-        if hyper not in shared:
-            shared[hyper] = FoldPaths(candidate, items, fold_of, seed)
-        if (hyper, fold) not in paths:
-            paths[hyper, fold] = shared[hyper].without(fold, pairs)
-        return normalized(paths[hyper, fold].kernel(candidate.alpha), X[rows])
+        if (draw, hyper) not in shared:
+            seed = check_random_state(random_state)
+            shared[draw, hyper] = FoldPaths(candidate, items, draws[draw], seed)
+        if (draw, hyper, fold) not in paths:
+            pairs = encode_target(y[rows], len(rows), kind).target
+            paths[draw, hyper, fold] = shared[draw, hyper].without(fold, pairs)
+        return normalized(paths[draw, hyper, fold].kernel(candidate.alpha), X[rows])
 
-    comparison = compare_stages(stage, learn, len(candidates), X, y, splits, n_base)
+    def learn_with_own_loss(index: int, rows: NDArray) -> Kernel:
+        """The same with the loss that the fit will have."""
+        rows = rows[some_rows(len(rows), LIMITS.compared_items, 0)]
+        candidate = _with_few_landmarks(candidates[index])
+        return learn_alone(candidate._replace(n_parts=auto_parts(len(rows))), rows)
+
+    def learn_alone(candidate: Regression, rows: NDArray) -> Kernel:
+        pairs = encode_target(y[rows], len(rows), kind).target
+        seed = check_random_state(random_state)
+        kernel, _ = learn_kernel(candidate, items[rows], pairs, seed)
+        return normalized(kernel, X[rows])
+
+    learn_as_fitted = None if task.epsilon is None else learn_with_own_loss
+    comparison = compare_stages(
+        stage, learn, len(candidates), X, y, splits, n_base, learn_as_fitted
+    )
     perfect = len(comparison.losses) if stage.targets.classify else 0.0
     results = [
         {
@@ -620,15 +663,36 @@ def choose_stages(
     return ChosenStages(candidates[comparison.candidate], C, results, comparison)
 
 
+def _draws_of_folds(
+    cv: Any, X: NDArray, y: NDArray, classify: bool, random: np.random.RandomState
+) -> list[NDArray]:
+    """The fold of every row; of few labels several draws, since one has few errors to tell candidates apart.
+
+    Squared errors of numbers are finer than counts, and folds of a splitter are as they are: these have one draw.
+    """
+    n_draws = 1
+    if classify and (cv is None or isinstance(cv, Integral)):
+        n_draws = min(LIMITS.most_draws, -(-LIMITS.enough_labels // len(X)))
+    draws = []
+    for _ in range(n_draws):
+        fold_of = fold_numbers(cv, X, y, classify=classify, random_state=random)
+        draws.append(np.unique(fold_of, return_inverse=True)[1])  # without gaps
+    return draws
+
+
 def _reduced(candidate: Regression) -> Regression:
     """The candidate with few landmarks and the squared loss, which ranks candidates equally and is far faster."""
-    n_landmarks = LIMITS.compared_landmarks
-    if candidate.n_landmarks is not None:
-        n_landmarks = min(candidate.n_landmarks, n_landmarks)
-    candidate = candidate._replace(n_landmarks=n_landmarks)
+    candidate = _with_few_landmarks(candidate)
     if candidate.epsilon is not None:
         candidate = candidate._replace(epsilon=None, tol=1e-4, max_iter=300)
     return candidate
+
+
+def _with_few_landmarks(candidate: Regression) -> Regression:
+    n_landmarks = LIMITS.compared_landmarks
+    if candidate.n_landmarks is not None:
+        n_landmarks = min(candidate.n_landmarks, n_landmarks)
+    return candidate._replace(n_landmarks=n_landmarks)
 
 
 def _candidates(

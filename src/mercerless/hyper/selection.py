@@ -14,6 +14,7 @@ from scipy.linalg import eigh, solve_triangular
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils.multiclass import type_of_target
 
+from mercerless.core.blocks import is_dask
 from mercerless.core.descent import Report
 from mercerless.core.folds import cv_of_rows, fold_numbers, make_folds
 from mercerless.core.memory import with_settings
@@ -149,6 +150,22 @@ def _kind_of_target(array: NDArray) -> str:
     if type_of_target(array, input_name="y").startswith("continuous"):
         return "product"
     return "classes"
+
+
+def order_by_content(X: Any, y: NDArray | None, *cvs: Any) -> NDArray | None:
+    """An order of the rows that is the same for the same rows however they are arranged: by features, then by target.
+
+    Draws of folds and landmarks from rows in this order give the same model. None if the rows must stay as they are:
+    more than `LIMITS.large` of them, or if folds are given by position.
+    """
+    are_numbers = all(cv is None or isinstance(cv, Integral) for cv in cvs)
+    if len(X) > LIMITS.large or not are_numbers:
+        return None
+    if is_dask(X):
+        X = X.compute()
+    codes = [] if y is None else [np.unique(y, return_inverse=True)[1]]
+    last_feature_first = X.T[::-1]
+    return np.lexsort([*codes, *last_feature_first])  # the last key counts first
 
 
 def check_similarity(S: Any, n_items: int) -> NDArray:
