@@ -29,6 +29,17 @@ def test_every_table_is_shown():
     assert set(tables.TABLES) == shown
 
 
+def test_every_page_of_evidence_ends_with_what_is_left_out():
+    folder = pages.ROOT / "docs" / "evidence"
+    pages_of_evidence = [path for path in folder.glob("*.md") if path.stem != "index"]
+    headings = {
+        path.stem: re.findall(r"^## (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        for path in pages_of_evidence
+    }
+    assert len(headings) >= 11
+    assert {found[-1] for found in headings.values()} == {"Left out"}
+
+
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_every_table_has_its_rows(name):
     header, _, *lines = tables.TABLES[name].render().splitlines()
