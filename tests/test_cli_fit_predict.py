@@ -138,6 +138,25 @@ def test_numbers_and_dates_may_be_written_in_another_way_than_in_training(capsys
     assert "where dates were: missing, with 39 more" in capsys.readouterr().out
 
 
+def test_percentages_of_new_rows_are_those_of_the_training_rows(capsys):
+    def write(name, form):
+        rows = [f"{form(i / 8)},{i % 7},{i / 4 + i % 7:.2f}\n" for i in range(40)]
+        Path(name).write_text("share,age,y\n" + "".join(rows))
+
+    write("signs.csv", "{:.3f} %".format)
+    write("shares.csv", lambda value: f"{value / 100:.5f}")  # as Excel has them
+    arguments = ["--labels", "y", "--task", "regression", "--learner", "linear"]
+    assert main(["fit", "signs.csv", *arguments]) == 0
+    assert "read as 0.00125" in capsys.readouterr().out
+    predictions = []
+    notes = []
+    for name in ("signs.csv", "shares.csv"):
+        assert main(["predict", "model.skops", name]) == 0
+        predictions.append(read_predictions())
+        notes.append("no percent signs, but the training rows had them" in capsys.readouterr().out)
+    assert predictions[0] == predictions[1] and notes == [False, True]
+
+
 def test_empty_rows_at_the_end_have_no_predictions(capsys):
     write_dates("train.csv", "{:.1f}".format, "{:%Y-%m-%d}".format)
     write_dates("new.csv", "{:.1f}".format, "{:%Y-%m-%d}".format, end=";;\n;;\n")

@@ -1222,7 +1222,7 @@ def test_items_that_are_counted_differently_raise(tmp_path, first):
 
 
 def test_labels_that_are_numbers_with_units_are_explained(tmp_path):
-    rows = [(i % 9, f"${i}.50") for i in range(40)]
+    rows = [(i % 9, f"{i}.50 kg") for i in range(40)]
     (tmp_path / "t.csv").write_text(lines([("a", "y"), *rows]))
     with pytest.raises(ValueError, match=r"if the labels are numbers, write them as 1234\.5"):
         read_problem(tmp_path / "t.csv")
@@ -1245,3 +1245,81 @@ def test_the_first_line_of_a_triangle_is_no_title(tmp_path):
     (tmp_path / "y.txt").write_text("\n".join(Y))
     problem = read_problem(tmp_path / "D.csv", labels=str(tmp_path / "y.txt"))
     np.testing.assert_allclose(problem.X, D)
+
+
+def amounts(form, mark=","):
+    """A table whose column "price" has numbers in this form, and the numbers."""
+    values = np.linspace(-1250.5, 1250.5, 40)
+    rows = [(form(value), i % 7, "yes" if i % 2 else "no") for i, value in enumerate(values)]
+    return lines([("price", "age", "y"), *rows], mark), values
+
+
+def german(text):
+    return text.translate(str.maketrans(",.", ".,"))
+
+
+@pytest.mark.parametrize(
+    "form, mark, factor",
+    [
+        (lambda value: f'"{value:,.2f}"', ",", 1),
+        (lambda value: f'"${value:,.2f}"', ",", 1),
+        (lambda value: f'"-${-value:,.2f}"' if value < 0 else f'"${value:,.2f}"', ",", 1),
+        (lambda value: f'"(${-value:,.2f})"' if value < 0 else f'"${value:,.2f}"', ",", 1),
+        (lambda value: f'"({-value:,.2f})"' if value < 0 else f'"{value:,.2f}"', ",", 1),
+        (lambda value: f"{value:.2f}".replace("-", "\u2212"), ",", 1),
+        (lambda value: german(f"{value:,.2f} \u20ac"), ";", 1),
+        (lambda value: german(f'"{value:,.2f} \u20ac"'), ",", 1),
+        (lambda value: german(f"{value:,.2f}\u00a0EUR"), "\t", 1),
+        (lambda value: f"CHF {value:,.2f}".replace(",", "'"), ";", 1),
+        (lambda value: f"{value:.2f} %", ",", 0.01),
+        (lambda value: german(f'"{value:.2f}%"'), ",", 0.01),
+        (lambda value: german(f"{value:.2f} %"), ";", 0.01),
+    ],
+)
+def test_numbers_with_a_currency_a_percent_sign_or_parentheses(tmp_path, form, mark, factor):
+    content, values = amounts(form, mark)
+    (tmp_path / "t.csv").write_text(content, encoding="utf-8")
+    problem = read_problem(tmp_path / "t.csv")
+    np.testing.assert_allclose(problem.X[:, 0], factor * values, atol=0.006 * factor)
+    assert any(guess.what == "numbers" for guess in problem.guesses) or mark == ";"
+    problem = read_problem(tmp_path / "t.csv", labels="price")
+    np.testing.assert_allclose(problem.y, factor * values, atol=0.006 * factor)
+
+
+def test_zeros_need_no_percent_sign_and_gaps_stay_gaps(tmp_path):
+    content, values = amounts(lambda value: "0" if value < 0 else f"{value:.2f}%")
+    (tmp_path / "t.csv").write_text(content.replace(f"{values[-1]:.2f}%", "n/a"))
+    column = read_problem(tmp_path / "t.csv").X["price"].to_numpy()
+    np.testing.assert_allclose(column[:-1], np.maximum(values, 0)[:-1] / 100, atol=1e-4)
+    assert np.isnan(column[-1])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["$5", "\u20ac5", "\u00a35", "5 kg"],
+        ["(1)", "(2)", "(3)", "(4)"],
+        ["1 kg", "2 g", "3 kg", "4 g"],
+    ],
+    ids=["currencies", "all in parentheses", "units"],
+)
+def test_what_may_not_be_one_scale_stays_text(tmp_path, cells):
+    rows = [(cells[i % 4], i % 7, "yes" if i % 3 else "no") for i in range(40)]
+    (tmp_path / "t.csv").write_text(lines([("size", "age", "y"), *rows]), encoding="utf-8")
+    assert read_problem(tmp_path / "t.csv").roles["size"] == "category"
+
+
+def test_numbers_with_units_are_left_out_with_a_remedy(tmp_path):
+    content, _ = amounts(lambda value: f"{value:.2f} kg")
+    (tmp_path / "t.csv").write_text(content)
+    reasons = [guess.why for guess in read_problem(tmp_path / "t.csv").guesses]
+    assert "its numbers have units or other marks (-1250.50 kg); write the numbers alone" in reasons
+
+
+def test_a_matrix_of_percentages(tmp_path):
+    identity = [[f"{100 * value:.4f}%" for value in row] for row in S]
+    (tmp_path / "S.csv").write_text(named(identity))
+    (tmp_path / "y.txt").write_text("\n".join(Y))
+    problem = read_problem(tmp_path / "S.csv", labels=str(tmp_path / "y.txt"))
+    assert problem.kind == "similarity"
+    np.testing.assert_allclose(problem.X, S, atol=1e-9)

@@ -147,7 +147,9 @@ def test_complex_columns_raise():
         TableRegressor(**QUICK).fit(frame.assign(x=frame["x"] + 1j), y)
 
 
-@pytest.mark.parametrize("form", ["{:.3f}", "{:.3f} %", "${:,.2f}", "{:e}"])
+@pytest.mark.parametrize(
+    "form", ["{:.3f}", "{:.3f} %", "${:,.2f}", "{:,.2f} \u20ac", "EUR {:.2f}", "{:e}"]
+)
 def test_numbers_as_text_give_a_warning(form):
     frame, _ = with_sizes()
     texts = [form.format(1000 * value) for value in frame["x"]]
@@ -160,8 +162,13 @@ def test_numbers_as_text_give_a_warning(form):
 
 @pytest.mark.parametrize(
     "words",
-    [[f"{i:05d}" for i in range(60)], [f"no. {i}" for i in range(60)], ["1", "2", "3"] * 20],
-    ids=["codes", "names", "few"],
+    [
+        [f"{i:05d}" for i in range(60)],
+        [f"no. {i}" for i in range(60)],
+        ["1", "2", "3"] * 20,
+        [f"{i}.02.2020" for i in range(60)],
+    ],
+    ids=["codes", "names", "few", "dates"],
 )
 def test_codes_and_names_give_no_warning(words):
     frame, _ = with_sizes()

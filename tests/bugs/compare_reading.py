@@ -495,7 +495,7 @@ BUGS = [
     ),
     Bug(
         "read-points-of-thousands-as-decimals",
-        "return cell if plain == text else plain",
+        "return cell if plain == digits else text.replace(digits, plain)",
         "return cell",
         "test_corpus.py -k beside_decimal_commas",
     ),
@@ -516,5 +516,30 @@ BUGS = [
         "_check_group_gaps(problem.groups)",
         "pass",
         "test_compare_inputs.py -k groups_must_not",
+    ),
+    Bug(
+        "read-currencies-as-one",
+        "marks = {amount.mark for amount in numbers if not amount.is_zero} if len(marks) != 1:",
+        "marks = {amount.mark for amount in numbers if not amount.is_zero} if not marks:",
+        f"{CORPUS} -k one_scale",
+    ),
+    Bug(
+        "read-parentheses-as-positive",
+        'bare.append(f"-{amount.digits}")',
+        "bare.append(amount.digits)",
+        f"{CORPUS} -k parentheses",
+    ),
+    Bug("read-percentages-as-written", 'if mark == "%":', "if False:", f"{CORPUS} -k parentheses"),
+    Bug(
+        "read-percentages-without-a-word",
+        'note_percents(table, name, name in description["percents"])',
+        "pass",
+        f"{FIT} -k percentages",
+    ),
+    Bug(
+        "read-amounts-as-words-of-a-matrix",
+        "return _with_ids(_with_amounts(table))",
+        "return _with_ids(table)",
+        f"{CORPUS} -k percentages",
     ),
 ]

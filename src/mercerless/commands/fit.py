@@ -134,5 +134,6 @@ def describe(problem: Problem, learner: Learner) -> dict[str, Any]:
         "items": items,
         "similarity": similarity,
         "missing": problem.missing,
+        "percents": problem.percents,
         "matrices": list(problem.matrices) if problem.others else [],
     }

@@ -249,13 +249,14 @@ def is_sound(description: dict[str, Any]) -> bool:
         "items": list | None,
         "roles": dict | None,
         "missing": list,
+        "percents": list,
         "matrices": list,
     }
     if not all(isinstance(description[key], kind) for key, kind in fields.items()):
         return False
     roles, ids, items = (description[key] for key in ("roles", "ids", "items"))
     texts = [*(roles or {}).values(), *(ids or ()), *(items or ())]
-    texts += [*description["missing"], *description["matrices"]]
+    texts += [*description["missing"], *description["percents"], *description["matrices"]]
     columns = items if items is not None or description["kind"] == "table" else ids
     return (
         all(isinstance(text, str) for text in texts)
@@ -425,6 +426,7 @@ def table_rows(table: CellTable, description: dict) -> Any:
     for name, role in roles.items():
         if role == "number":
             columns[name] = as_numbers(table, name)
+            note_percents(table, name, name in description["percents"])
             continue
         gaps = set(MISSING)
         if role == "category None":
@@ -478,6 +480,19 @@ def as_numbers(table: CellTable, name: str) -> Any:
             )
         numbers = pd.to_numeric(cells.where(~is_word, ""), errors="coerce")
     return numbers.where(np.isfinite(numbers), np.nan)
+
+
+def note_percents(table: CellTable, name: str, is_expected: bool) -> None:
+    """Print a note if a column of numbers has percent signs here, but not in the training rows, or the reverse."""
+    is_percent = table.is_percent(name)
+    if is_percent == is_expected or (name in table.frame and table.frame[name].isna().all()):
+        return
+    of_these = "percent signs" if is_percent else "no percent signs"
+    of_trained = "had them" if is_expected else "had none"
+    print(
+        f"{table.what}: column {name!r} has {of_these}, but the training rows {of_trained}; "
+        "12.5 % is taken as 0.125"
+    )
 
 
 def as_known_dates(table: CellTable, name: str, cells: Any, role: str) -> Any:

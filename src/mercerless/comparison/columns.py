@@ -156,11 +156,20 @@ def _role(name: str, column: "Series") -> tuple[str, str]:
     if distinct > len(column) / 2 and (
         distinct > LIMITS.categories or distinct == len(present) > 10
     ):
+        if _are_measures(present.astype(str)):
+            example = shorten(str(present.iloc[0]), 40, placeholder=" ...")
+            return "", f"its numbers have units or other marks ({example}); write the numbers alone"
         reason = f"it is text ({distinct} different in {len(column)} rows)"
         return "", f"{reason}, which --kind strings would compare"
     if (present.astype(str) == "None").any():
         return "category None", ""  # a level, so that new rows are read alike
     return "category", ""
+
+
+def _are_measures(texts: "Series") -> bool:
+    """Whether all cells are numbers with a short word before or behind them, such as "12.5 kg" or "$ 5"."""
+    measure = r"(?:[^\d\s]{1,4} ?)?[+-]?\d[\d.,]*(?: ?[^\d\s]{1,4})?"
+    return bool(texts.str.fullmatch(measure).all())
 
 
 def coerce(frame: "DataFrame", roles: Mapping[str, str]) -> "DataFrame":

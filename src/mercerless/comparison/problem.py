@@ -63,7 +63,8 @@ class Problem:
     or distances of items, named `ids`. Rows of a given test set are in `X_test`, against the training items, and those
     of the other direction in `reverse_test` if it is known. If there are several matrices, ``X`` is the first, named
     `array`, and `others` has the others by name. `missing` are the words that mean a gap by the user's option,
-    `target` is the name of the column ``y``, if it has one.
+    `percents` the columns whose numbers have percent signs in the file, `target` is the name of the column ``y``, if it
+    has one.
     """
 
     kind: str
@@ -82,6 +83,7 @@ class Problem:
     preprocessor: ColumnTransformer | None = None
     guesses: tuple[Guess, ...] = ()
     missing: tuple[str, ...] = ()
+    percents: tuple[str, ...] = ()
     target: str = "target"
     array: str = ""
     others: dict[str, Matrix] = field(default_factory=dict)

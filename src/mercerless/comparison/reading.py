@@ -33,6 +33,7 @@ from mercerless.comparison.tables import (
     is_plain_number,
     plain_numbers,
 )
+from mercerless.core.numerals import read_amounts
 from mercerless.core.validation import guess_task
 from mercerless.spectra import KINDS, matrix_kind
 
@@ -115,14 +116,15 @@ def read_problem(
         "sheet": sheet,
         "missing": list(missing),
     }
-    problem = _Source(files.existing_file(path), **options).read()
+    source = _Source(files.existing_file(path), **options)
+    problem = source.read()
     options["task"] = problem.task
     if problem.items is None:
         options["kind"] = problem.kind
     is_default = {name: value in (None, [], True) for name, value in options.items()}
     given = "".join(f", {name}={options[name]!r}" for name in options if not is_default[name])
     loading = f"problem = read_problem({os.fspath(path)!r}{given})\nX, y = problem.X, problem.y"
-    return replace(problem, loading=loading, missing=tuple(missing))
+    return replace(problem, loading=loading, missing=tuple(missing), percents=source.percents)
 
 
 @dataclass
@@ -143,6 +145,7 @@ class _Source:
     missing: list[str]
     guesses: list[Guess] = field(default_factory=list)
     target: str | None = None  # the column of labels, once it is known
+    percents: tuple[str, ...] = ()  # the columns with percent signs, once they are known
 
     @property
     def what(self) -> str:
@@ -361,6 +364,7 @@ class _Source:
         if table.items and self.similarity is not None and y is not None:
             return self.make(list(table.items), y)
         rest = table.without([label])
+        self._note_amounts(rest)
         groups, rest = self._table_groups(rest)
         test, rest = self._table_split(rest)
         if not rest.frame.shape[1]:
@@ -462,10 +466,7 @@ class _Source:
         if y.dtype.kind not in "iuf":
             return y
         plain = plain_numbers(cells)
-        separated = [cell for cell, number in zip(cells, plain) if cell != number]
-        if separated:
-            what = f"column {name!r}, such as {separated[0]}"
-            self.guess("thousands separators", what, "they are left out", "task")
+        self._note_numbers([name], cells, plain, "task")
         words = {cell for cell in plain if cell not in MISSING and not is_plain_number(cell)}
         if words:
             why = "the other labels are numbers"
@@ -534,16 +535,39 @@ class _Source:
             what = f"column {name!r} with {listed(map(repr, words), 3)}"
             self.guess("categories", what, "it has few different values", "drop")
             return column
-        separated = cells[cleaned != cells]
-        if len(separated):
-            what = f"column {name!r}, such as {separated.iloc[0]}"
-            self.guess("thousands separators", what, "they are left out", "drop")
+        self._note_numbers([name], list(cells), list(cleaned), "drop")
         if n_words:
             cell = "cell is" if n_words == 1 else "cells are"
             self._note_gaps(name, f"{n_words} {cell} {listed(map(repr, words), 3)}")
         numbers = cleaned.where(~is_word, "nan").astype(np.float64)
         numbers = numbers.where(np.isfinite(numbers), np.nan)
         return numbers.reindex(column.index)
+
+    def _note_amounts(self, table: CellTable) -> None:
+        """Record columns of numbers that have a currency or a percent sign, once for each way to write them."""
+        columns: dict[str, list[str]] = {}
+        for name, cells in table.amounts.items():
+            if name in table.frame.columns:
+                mark = read_amounts(cells).mark
+                columns.setdefault(mark, []).append(name)
+        self.percents = tuple(columns.get("%", ()))
+        for names in columns.values():
+            cells = table.text(names[0])
+            self._note_numbers(names, cells, plain_numbers(cells), "drop")
+
+    def _note_numbers(
+        self, names: list[str], cells: Sequence[str], plain: Sequence[str], option: str
+    ) -> None:
+        """Record how the numbers of columns are read if they are not written as plain numbers."""
+        other = [pair for pair in zip(cells, plain) if pair[0] != pair[1] and is_number(pair[1])]
+        if not other:
+            return
+        in_parentheses = [pair for pair in other if pair[0].startswith("(")]
+        not_zero = [pair for pair in other if float(pair[1])]
+        cell, number = (in_parentheses or not_zero or other)[0]
+        column = "column" if len(names) == 1 else "columns"
+        what = f"{column} {listed(map(repr, names), 3)}, such as {cell}"
+        self.guess("numbers", what, f"read as {float(number):.15g}", option)
 
     def _note_gaps(self, name: str, what: str) -> None:
         why = "taken as missing, since the column has numbers"

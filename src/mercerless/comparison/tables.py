@@ -5,7 +5,7 @@ import io
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mercerless.comparison.files import name_of
 from mercerless.comparison.limits import LIMITS, NAMES
 from mercerless.core.memory import check_memory
+from mercerless.core.numerals import read_amount, read_amounts
 from mercerless.core.optional import import_optional
 
 if TYPE_CHECKING:
@@ -68,10 +69,20 @@ def _without_marks(cell: str, thousands: str, decimal: str) -> str:
 
 
 def plain_numbers(cells: Sequence[str]) -> list[str]:
-    """Return the cells of a column without marks of thousands, or as they are if one has a decimal comma."""
-    plain = [without_thousands(cell) for cell in cells]
-    has_decimal_comma = any(map(_is_decimal_comma, plain))
-    return list(cells) if has_decimal_comma else plain
+    """Return the numbers of a column without marks of thousands, a currency or a percent sign; words stay as they are.
+
+    12.5 % is 0.125, as in Excel. If a number has a decimal comma, all cells stay as they are, unless a currency or a
+    percent sign confirms that they are numbers.
+    """
+    bare, mark = read_amounts(cells)
+    plain = [without_thousands(cell) for cell in bare]
+    if any(map(_is_decimal_comma, plain)):
+        if not mark or any(map(_is_decimal_point, bare)):
+            return list(cells)
+        plain = [_with_point(cell) for cell in bare]
+    if mark == "%":
+        plain = [f"{cell}e-2" if is_plain_number(cell) else cell for cell in plain]
+    return plain
 
 
 @dataclass(frozen=True)
@@ -82,7 +93,8 @@ class CellTable:
     are then at the ends of the lines. ``none_levels`` are the columns of words that contain "None"; it is a missing
     value there only if ``none_is_missing``. ``series`` describes how series became columns, and ``items`` are the
     series themselves. ``missing`` are words that mean a gap by the user's option. ``title`` is a line above the header,
-    ``n_comments`` counts the lines among the rows that begin with # and were left out.
+    ``n_comments`` counts the lines among the rows that begin with # and were left out. ``amounts`` has the columns
+    whose numbers have a currency or a percent sign in the file, with their cells as they are written.
     """
 
     path: Path
@@ -101,6 +113,7 @@ class CellTable:
     items: tuple[NDArray, ...] = ()
     title: str = ""
     n_comments: int = 0
+    amounts: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def what(self) -> str:
@@ -115,6 +128,8 @@ class CellTable:
         """Return a column as it is written in the file, '' for missing cells."""
         if self.source is not None:
             cells = self.source.text(name)
+        elif name in self.amounts:
+            cells = self.amounts[name]
         else:
             column = self.frame[name]
             cells = ["" if gone else str(cell) for cell, gone in zip(column, column.isna())]
@@ -127,6 +142,10 @@ class CellTable:
         if cell in self.missing:
             return True
         return is_number(cell) and float(cell) in _numbers_among(self.missing)
+
+    def is_percent(self, name: str) -> bool:
+        """Whether the numbers of a column have percent signs."""
+        return read_amounts(self.amounts.get(name, [])).mark == "%"
 
     def with_gaps(self, words: Sequence[str]) -> Self:
         """Return the table with gaps for cells with one of the words; a number matches however it is written."""
@@ -199,7 +218,7 @@ def frame_table(frame: "DataFrame", path: Path) -> CellTable:
     ids = tuple(map(str, frame.index)) if is_named else None
     frame = frame.reset_index(drop=True)
     frame.columns = _unique_names(map(str, frame.columns), path)
-    return _with_ids(CellTable(path, frame.apply(_plain), ids))
+    return _with_ids(_with_amounts(CellTable(path, frame.apply(_plain), ids)))
 
 
 def _check_cells(name: str, column: "Series", path: Path) -> None:
@@ -355,7 +374,7 @@ def parse_table(text: str, path: Path) -> CellTable:
     table = replace(table, n_comments=_count_comments(text))
     if NONE in text:
         table = _with_none_levels(table)
-    return _with_ids(table)
+    return _with_ids(_with_amounts(table))
 
 
 def _has_title(lengths: list[int]) -> bool:
@@ -386,6 +405,22 @@ def _count_title_rows(rows: list[str], separator: str) -> int:
     )
     has_numbers = any(map(is_number, filled[header + 1]))
     return header if is_header and has_numbers else 0
+
+
+def _with_amounts(table: CellTable) -> CellTable:
+    """Read columns as numbers in which every cell is one with a currency or a percent sign."""
+    frame = table.frame.copy()
+    amounts = {}
+    for name, column in table.frame.items():
+        if column.dtype.kind != "O":
+            continue
+        cells = column.dropna().astype(str)
+        plain = plain_numbers(list(cells))
+        if read_amounts(list(cells)).mark and all(map(is_plain_number, plain)):
+            numbers = cells.map(dict(zip(cells, plain))).astype(np.float64)
+            frame[name] = numbers.reindex(column.index)
+            amounts[str(name)] = list(column.fillna("").astype(str))
+    return replace(table, frame=frame, amounts=amounts)
 
 
 def _with_none_levels(table: CellTable) -> CellTable:
@@ -482,13 +517,14 @@ def _decimal_mark(rows: list[list[str]]) -> str:
     In "1.234,5" or "12,5" the comma is a decimal mark, in "1,234.5" and "12.5" the point. In "1,234" and "1.234" either
     can be: commas count as decimal marks unless a column also has whole numbers without one.
     """
+    rows = [list(map(_without_currency, row)) for row in rows]
     cells = [cell for row in rows for cell in row]
     commas = [cell for cell in cells if _is_decimal_comma(cell)]
     points = [cell for cell in cells if re.fullmatch(r"[+-]?\d*\.\d+", cell)]
     if not commas:
         return "."
     has_sure_comma = any(without_thousands(cell) == cell for cell in commas)
-    has_sure_point = any(_without_points(cell) == cell for cell in points)
+    has_sure_point = any(map(_is_decimal_point, points))
     if points:
         return "," if has_sure_comma and not has_sure_point else "."
     if has_sure_comma or not any(map(_has_thousands, zip(*rows))):
@@ -500,6 +536,17 @@ def _has_thousands(column: Sequence[str]) -> bool:
     """Whether a column has numbers such as 1,234 and whole numbers without a comma."""
     is_separated = any(without_thousands(cell) != cell for cell in column)
     return is_separated and any(re.fullmatch(r"[+-]?\d{1,3}", cell) for cell in column)
+
+
+def _without_currency(cell: str) -> str:
+    """Return a number without its currency, percent sign or parentheses, anything else as it is."""
+    amount = read_amount(cell)
+    return cell if amount is None else amount.sign + amount.digits
+
+
+def _is_decimal_point(cell: str) -> bool:
+    """Whether a cell is a number with a point that cannot be a mark of thousands."""
+    return re.fullmatch(r"[+-]?\d*\.\d+", cell) is not None and _without_points(cell) == cell
 
 
 def _is_decimal_comma(cell: str) -> bool:
@@ -514,10 +561,12 @@ def _without_points(cell: str) -> str:
 def _with_point(cell: Any) -> Any:
     """A number of a table with decimal commas as others write it, without points between thousands; else the cell."""
     text = str(cell).strip()
-    plain = _without_points(text)
+    amount = read_amount(text)
+    digits = text if amount is None else amount.digits
+    plain = _without_points(digits)
     if _is_decimal_comma(plain):
-        return plain.replace(",", ".")
-    return cell if plain == text else plain
+        plain = plain.replace(",", ".")
+    return cell if plain == digits else text.replace(digits, plain)
 
 
 def _has_decimal_commas(row: str) -> bool:

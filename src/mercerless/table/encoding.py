@@ -1,6 +1,5 @@
 """Tables as they are: columns of words and missing values as numbers that a kernel can compare."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -13,6 +12,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from mercerless.core.copies import Observations
 from mercerless.core.folds import assign_folds, find_copies, join_groups
+from mercerless.core.numerals import read_amount
 from mercerless.core.optional import import_optional
 from mercerless.core.scaling import standard_scaling
 from mercerless.core.validation import check_real, holds_words, is_number_type, warn
@@ -45,11 +45,6 @@ class EncodingLimits:
     strange_rows: int = 10
     #: Share of words that look like numbers from which on a warning follows.
     numbers_as_text: float = 0.9
-    #: A number with a sign, a currency, marks of thousands, a decimal comma or a percent sign, without a leading zero.
-    number_as_text: str = (
-        r"[+-]?[$\u20ac\u00a3]?\s?[+-]?(?=\W*\d)(?:0|[1-9][\d.,' \u00a0\u202f]*)?(?:[.,]\d+)?"
-        r"(?:[eE][+-]?\d+)?\s?%?"
-    )
     #: The code of a missing category ...
     missing: int = -2
     #: ... and of one that was not seen.
@@ -292,7 +287,7 @@ def _warn_of_numbers_as_text(X: Any, columns: NDArray) -> None:
         words = column.astype(str).unique()
         if len(words) <= max(LIMITS.most_indicators, len(X) / 2):
             continue
-        numbers = [word for word in words if re.fullmatch(LIMITS.number_as_text, word.strip())]
+        numbers = [word for word in words if read_amount(word) is not None]
         if len(numbers) >= LIMITS.numbers_as_text * len(words):
             warn(
                 f"Column {X.columns[j]!r} of X holds numbers as text, such as {numbers[0]!r}, "
