@@ -7,6 +7,7 @@ import lzma
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -297,6 +298,37 @@ TABLES |= {
         with_labels(
             TABLE.drop(columns="target").set_index(pd.Index(IDS)).to_csv(),
             R_LABELS.replace('"', ""),
+        ),
+        {"labels": "y.csv"},
+        X,
+    ),
+}
+SPARSE_ROWS = "".join(
+    f"{1 if label == 'left' else -1} 1:{a} 2:{b} 3:{c}\n" for (a, b, c), label in zip(X, Y)
+)
+TABLES |= {
+    "Excel's line sep=": ("t.csv", text("sep=;\n" + GERMAN), COLUMN, X),
+    "marks at the ends of the lines": ("t.csv", text(CSV.replace("\n", ",\n")), {}, X),
+    "marks at the ends of the rows": (
+        "t.csv",
+        text(CSV.replace("\n", ",,\n").replace(",,", "", 1)),
+        {},
+        X,
+    ),
+    "R's column X": ("t.csv", text(TABLE.to_csv(index_label="X")), COLUMN, X),
+    "Stata": ("t.dta", frame("to_stata", write_index=False), COLUMN, X),
+    "Stata by another name": (
+        "t.bin",
+        frame("to_stata", write_index=False, version=118),
+        COLUMN,
+        X,
+    ),
+    "text by the name of arrays": ("t.mat", text(CSV), COLUMN, X),
+    "labels after names, between spaces": (
+        "t.csv",
+        with_labels(
+            TABLE.drop(columns="target").set_index(pd.Index(IDS)).to_csv(),
+            "".join(f"{IDS[i]} {Y[i]}\n" for i in SHUFFLED),
         ),
         {"labels": "y.csv"},
         X,
@@ -993,6 +1025,12 @@ def test_labels_stay_text_unless_they_are_plain_numbers(tmp_path, cells, expecte
 
 #: (file, writer, arguments, sentence)
 REFUSED = {
+    "pairs with several numbers": (
+        "p.csv",
+        with_labels(lines([(*pair, 7, "x") for pair in pairs(D)]), BY_ID),
+        {"labels": "y.csv"},
+        "lists pairs of items with several columns, column 3, column 4, column 5; keep",
+    ),
     "pairs of unknown kind": (
         "p.csv",
         with_labels(lines(pairs(D)), BY_ID),
@@ -1323,3 +1361,156 @@ def test_a_matrix_of_percentages(tmp_path):
     problem = read_problem(tmp_path / "S.csv", labels=str(tmp_path / "y.txt"))
     assert problem.kind == "similarity"
     np.testing.assert_allclose(problem.X, S, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["t.libsvm", "t.txt"])
+def test_rows_of_libsvm(tmp_path, name):
+    (tmp_path / name).write_text(SPARSE_ROWS)
+    problem = read_problem(tmp_path / name)
+    np.testing.assert_allclose(problem.X, X)
+    np.testing.assert_array_equal(problem.y, np.where(Y == "left", 1, -1))
+
+
+HITS = [
+    (IDS[i], IDS[j], 50.0, 120, 10, 2, 1, 120, 3, 122, 1e-9, 200 * S[i, j])
+    for i in range(N)
+    for j in range(N)
+]
+
+
+@pytest.mark.parametrize(
+    "rows, mark",
+    [
+        (HITS, "\t"),
+        (HITS, ","),
+        ([(*row, 130, 140) for row in HITS], "\t"),
+        ([("query", "target", *"abcdefghi", "bits"), *HITS], "\t"),
+        ([("query", "target", "bits", "alntmscore"), *((*h[:2], h[11], 0.5) for h in HITS)], "\t"),
+    ],
+    ids=["tabs", "commas", "more columns", "header", "columns of one's own"],
+)
+def test_hits_of_a_search_in_their_dialects(tmp_path, rows, mark):
+    (tmp_path / "hits.tsv").write_text(lines(rows, mark))
+    (tmp_path / "y.csv").write_text(BY_ID)
+    problem = read_problem(tmp_path / "hits.tsv", labels=str(tmp_path / "y.csv"))
+    assert problem.kind == "similarity" and problem.ids == tuple(IDS)
+    np.testing.assert_allclose(problem.X, 200 * S, atol=1e-9)
+    np.testing.assert_array_equal(problem.y, Y)
+
+
+@pytest.mark.parametrize("values, kind", [(D, "distance"), (100 * S, "similarity")])
+def test_a_triangle_without_diagonal_may_have_gaps(tmp_path, values, kind):
+    rows = [[IDS[i], *values[i, :i].round(4)] for i in range(N)]
+    rows[9][4] = rows[20][7] = "NA"
+    (tmp_path / "t.txt").write_text(f"{N}\n" + lines(rows, "\t"))
+    (tmp_path / "y.txt").write_text("\n".join(Y))
+    problem = read_problem(tmp_path / "t.txt", labels=str(tmp_path / "y.txt"))
+    assert problem.kind == kind
+    is_known = ~np.eye(N, dtype=bool)
+    for i, j in ((9, 3), (20, 6)):
+        is_known[i, j] = is_known[j, i] = False
+    np.testing.assert_allclose(problem.X[is_known], values[is_known], atol=1e-4)
+    diagonal = values[is_known].max() if kind == "similarity" else 0.0
+    np.testing.assert_allclose(np.diagonal(problem.X), diagonal, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "content, kind",
+    [
+        ("#mega\n!Title x;\n", "a MEGA file"),
+        ("#NEXUS\nBEGIN DISTANCES;\n", "a NEXUS file"),
+        ("((a:0.1,b:0.2):0.3,c:0.4);\n", "a tree in Newick format"),
+        ('*Vertices 2\n1 "a"\n2 "b"\n*Edges\n1 2 3.5\n', "a Pajek file"),
+        ("graph [\n  node [\n    id 0\n  ]\n]\n", "a GML file"),
+        ("digraph g {\n  a -> b;\n}\n", "a graph of Graphviz"),
+        ("CLUSTAL O(1.2.4) multiple sequence alignment\n\na  ACDE\n", "an alignment of Clustal"),
+        ("@a\nACGT\n+\nIIII\n@b\nACGT\n+\nIIII\n", "a FASTQ file"),
+        ("<?xml version='1.0'?>\n<rows><row a='1'/></rows>\n", "an XML file"),
+        ("| a | b |\n|---|:-:|\n| 1 | 2 |\n", "a table of Markdown"),
+        ("\\begin{tabular}{ll}\na & b\n\\end{tabular}\n", "a LaTeX file"),
+        ("\n  RDKit\n\n  3  2  0  0  0  0  0  0  0  0999 V2000\n", "a file of molecules"),
+        ("%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n", "a Matrix Market file"),
+        ("$FL2@(#) SPSS DATA FILE", "an SPSS file"),
+        ("HEADER RECORD*******LIBRARY HEADER RECORD!!!!!!!", "a SAS transport file"),
+    ],
+)
+def test_formats_that_are_not_read_are_named(tmp_path, content, kind):
+    (tmp_path / "data.txt").write_text(content)
+    with pytest.raises(ValueError, match=f"seems to be {kind}; save "):
+        read_problem(tmp_path / "data.txt", labels="y")
+
+
+def test_tar_archives_are_named(tmp_path):
+    (tmp_path / "t.csv").write_text(CSV)
+    with tarfile.open(tmp_path / "t.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "t.csv", "t.csv")
+    with pytest.raises(ValueError, match="seems to be a tar archive; unpack it first"):
+        read_problem(tmp_path / "t.tar.gz")
+
+
+def workbook(path, change):
+    """A workbook with TABLE in its first sheet, after a change."""
+    book = pytest.importorskip("openpyxl").Workbook()
+    for row in [list(TABLE.columns), *TABLE.to_numpy().tolist()]:
+        book.active.append(row)
+    change(book)
+    book.save(path)
+
+
+def test_hidden_sheets_are_left_out(tmp_path):
+    def hide(book):
+        sheet = book.create_sheet("hidden")
+        sheet.append(["a", "b"])
+        sheet.sheet_state = "hidden"
+
+    workbook(tmp_path / "t.xlsx", hide)
+    np.testing.assert_allclose(read_problem(tmp_path / "t.xlsx").X, X)
+
+
+def test_formulas_without_values_are_not_gaps(tmp_path):
+    def compute(book):
+        for row in range(2, N + 2):
+            book.active.cell(row, 2, f"=A{row}*2")
+
+    workbook(tmp_path / "t.xlsx", compute)
+    with pytest.raises(ValueError, match="has formulas without their values; open it in Excel"):
+        read_problem(tmp_path / "t.xlsx")
+
+
+def test_an_index_with_repeated_values_is_a_column(tmp_path):
+    ages = pd.Index(np.arange(N) % 7, name="age")
+    TABLE.set_index(ages).to_parquet(tmp_path / "t.parquet")
+    problem = read_problem(tmp_path / "t.parquet")
+    np.testing.assert_allclose(problem.X, np.column_stack([ages, X]))
+
+
+def test_durations_are_days(tmp_path):
+    hours = pd.to_timedelta(np.arange(N), unit="h")
+    TABLE.assign(a=hours).to_parquet(tmp_path / "t.parquet")
+    np.testing.assert_allclose(read_problem(tmp_path / "t.parquet").X[:, 0], np.arange(N) / 24)
+
+
+def test_odd_numbers_and_classes_are_mentioned(tmp_path):
+    table = TABLE.assign(nth=np.arange(1, N + 1), b=np.abs(X[:, 1]), c=np.abs(X[:, 2]))
+    table.loc[[3, 8], "b"] = -999
+    table.loc[[3, 8, 9], "c"] = 999
+    table.loc[1::2, "target"] = table.loc[1::2, "target"].str.upper()
+    table[["a", "b", "nth", "c", "target"]].to_csv(tmp_path / "t.csv", index=False)
+    notes = [f"{guess.what}: {guess.value}" for guess in read_problem(tmp_path / "t.csv").guesses]
+    for note in (
+        "counts the rows: column 'nth'",
+        "odd number: -999 in 2 cells of 'b'",
+        "odd number: 999 in 3 cells of 'c'",
+        "different classes: 'LEFT', 'left'",
+    ):
+        assert note in notes
+    TABLE.to_csv(tmp_path / "t.csv", index=False)
+    told = {guess.what for guess in read_problem(tmp_path / "t.csv").guesses}
+    assert told.isdisjoint(("counts the rows", "odd number", "different classes"))
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%y", "%m/%d/%Y %I:%M %p", "%d. %B %Y"])
+def test_further_formats_of_dates(tmp_path, form):
+    days = pd.date_range("2020-01-20 15:00", periods=N, freq="29h").strftime(form)
+    TABLE.assign(b=days).to_csv(tmp_path / "t.csv", index=False)
+    assert read_problem(tmp_path / "t.csv").roles["b"] == f"date {form}"

@@ -173,8 +173,8 @@ BUGS = [
     ),
     Bug(
         "read-last-hit-for-best",
-        "best[pair] = max(float(row[-1]), best.get(pair, -np.inf))",
-        "best[pair] = float(row[-1])",
+        "best[pair] = max(float(row[11]), best.get(pair, -np.inf))",
+        "best[pair] = float(row[11])",
         f"{CORPUS} -k 'matrices and hits'",
     ),
     Bug(
@@ -542,4 +542,35 @@ BUGS = [
         "return _with_ids(table)",
         f"{CORPUS} -k percentages",
     ),
+    Bug(
+        "read-hits-by-their-last-column",
+        "best[pair] = max(float(row[11]), best",
+        "best[pair] = max(float(row[-1]), best",
+        f"{CORPUS} -k hits_of_a_search",
+    ),
+    Bug(
+        "read-similarities-with-an-empty-diagonal",
+        'if matrix_kind(known).kind == "similarity":',
+        "if False:",
+        f"{CORPUS} -k may_have_gaps",
+    ),
+    Bug(
+        "read-counts-of-rows-as-numbers",
+        "if named and name.lower() in NAMES.counters and counts_rows(first):",
+        "if False:",
+        f"{CORPUS} -k column",
+    ),
+    Bug(
+        "read-formulas-without-values-as-gaps",
+        "if unsaved.search(text):",
+        "if False:",
+        f"{CORPUS} -k formulas",
+    ),
+    Bug(
+        "read-index-dropped",
+        "is_data = index.name is not None and",
+        "is_data = False and",
+        f"{CORPUS} -k repeated_values",
+    ),
+    Bug("read-gap-codes-without-a-word", "if is_far:", "if False:", f"{CORPUS} -k odd_numbers"),
 ]

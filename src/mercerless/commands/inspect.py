@@ -146,7 +146,9 @@ def read(args: argparse.Namespace) -> InspectedMatrix:
         labels = shapes.target
         ids = None
     else:
-        values, name, labels, ids = read_matrix(args.file, args.array, args.format, args.sheet)
+        values, name, labels, ids = read_matrix(
+            args.file, args.array, args.format, args.sheet, args.kind
+        )
     values = check_square(values, "The matrix", allow_nan=True)
     if len(values) < 2:
         raise ValueError("The matrix has one row; there must be at least two items to compare.")
@@ -179,7 +181,11 @@ def labeled_items(values: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def read_matrix(
-    file: str, array: str | None = None, form: str | None = None, sheet: str | None = None
+    file: str,
+    array: str | None = None,
+    form: str | None = None,
+    sheet: str | None = None,
+    kind: str | None = None,
 ) -> tuple[NDArray, str, NDArray | None, Sequence[str] | None]:
     """Return the matrix in a file, its name, and its labels and the names of its items, if any."""
     path = files.existing_file(file)
@@ -189,7 +195,7 @@ def read_matrix(
         values = item_similarities(content.items, content.items)
         return values, f"edit similarities of {name}", None, content.ids
     if isinstance(content, Pairs):
-        pairs = matrices.pair_matrix(content, content.kind or "similarity")
+        pairs = matrices.pair_matrix(content, kind or content.kind or "similarity")
         return pairs.X, name, None, pairs.ids
     if isinstance(content, CellTable):
         columns = list(map(str, content.frame.columns))
@@ -197,7 +203,7 @@ def read_matrix(
         labels = None
         if label is not None:
             labels = parse_labels(content.text(label), files.name_of(path), content.none_is_missing)
-        values, ids = matrices.as_matrix(content.without([label]), gaps=True)
+        values, ids = matrices.as_matrix(content.without([label]), gaps=True, kind=kind)
         return values, name, labels, ids
     key = arrays.find_matrix(content, path, array)
     what = files.name_of(path) if len(content) == 1 else f"{key} in {files.name_of(path)}"

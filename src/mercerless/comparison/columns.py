@@ -79,6 +79,7 @@ def date_role(texts: "Series") -> tuple[str, str]:
         "%Y.%m.%d",
         "%d/%m/%y",
         "%m/%d/%y",
+        "%d.%m.%y",
         "%d %b %Y",
         "%d-%b-%Y",
         "%b %d, %Y",
@@ -86,8 +87,10 @@ def date_role(texts: "Series") -> tuple[str, str]:
         "%d %B %Y",
         "%B %d, %Y",
         "%B %d %Y",
+        "%d. %B %Y",
     )
-    forms = [day + time for day in days for time in ("", " %H:%M", " %H:%M:%S")]
+    times = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+    forms = [day + time for day in days for time in times]
     read = {
         form: as_dates(texts, form)
         for form in forms

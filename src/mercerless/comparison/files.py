@@ -28,11 +28,13 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "mat": (".mat",),
     "parquet": (".parquet",),
     "feather": (".feather",),
+    "stata": (".dta",),
     "xlsx": (".xlsx", ".xlsm"),
     "json": (".json", ".jsonl", ".ndjson"),
     "fasta": (".fasta", ".fa", ".faa", ".fna"),
     "smi": (".smi", ".smiles", ".ism"),
     "arff": (".arff",),
+    "svmlight": (".libsvm", ".svmlight", ".svm"),
     "ts": (".ts",),
     "blast": (".m8", ".b6", ".blast6"),
     "graphml": (".graphml",),
@@ -51,7 +53,7 @@ def holds_arrays(form: str | None) -> bool:
 
 def holds_frame(form: str | None) -> bool:
     """Whether files of a format hold a data frame."""
-    return form in ("parquet", "feather")
+    return form in ("parquet", "feather", "stata")
 
 
 def format_of_ending(ending: str, otherwise: str = "") -> str:
@@ -114,6 +116,10 @@ def check_readable(head: bytes, path: Path) -> None:
         b"7z\xbc\xaf": ("a 7z archive", "unpack it first"),
         b"Rar!": ("a RAR archive", "unpack it first"),
         b"\x28\xb5\x2f\xfd": ("a file compressed by zstd", "unpack it first, or use gzip"),
+        b"%%MatrixMarket": ("a Matrix Market file", "save it with scipy.sparse.save_npz"),
+        b"$FL": ("an SPSS file", "save it as .csv"),
+        b"HEADER RECORD*******LIB": ("a SAS transport file", "save it as .csv"),
+        b"\0" * 12 + b"\xc2\xea\x81\x60": ("a SAS file", "save it as .csv"),
     }
     for mark, (kind, remedy) in unreadable.items():
         if head.startswith(mark):
@@ -127,6 +133,35 @@ def check_readable(head: bytes, path: Path) -> None:
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:200].lower()
     if start.startswith((b"<!doctype html", b"<html")):
         raise ValueError(f"{name_of(path)} seems to be a web page; download the data itself.")
+    if head[257:262] == b"ustar":
+        raise ValueError(f"{name_of(path)} seems to be a tar archive; unpack it first.")
+    _check_readable_text(head, path)
+
+
+def _check_readable_text(head: bytes, path: Path) -> None:
+    """Raise if the first lines are those of a text format that is not supported."""
+    as_matrix = "save the distances as a square matrix in .csv"
+    as_graph = "save it as GraphML or as an edge list"
+    unreadable = {
+        r"#mega\b": ("a MEGA file", as_matrix),
+        r"#nexus\b": ("a NEXUS file", as_matrix),
+        r"\([^\n]*\)[^\n]*;\s*$": ("a tree in Newick format", as_matrix),
+        r"\*vertices\s": ("a Pajek file", as_graph),
+        r"(?:creator[^\n]*\n\s*)?graph\s*\[": ("a GML file", as_graph),
+        r"(?:strict\s+)?(?:di)?graph\b[^\n]*\{": ("a graph of Graphviz", as_graph),
+        r"clustal[^\n]*alignment": ("an alignment of Clustal", "save the sequences as FASTA"),
+        r"@\S[^\n]*\n[a-z*.-]+\n\+": ("a FASTQ file", "save the sequences as FASTA"),
+        r"<\?xml(?![\s\S]*<graphml)": ("an XML file", "save the data as .csv"),
+        r"\|[^\n]*\n\s*\|[\s:|-]*\|[ \t]*$": ("a table of Markdown", "save it as .csv"),
+        r"\\(?:begin|documentclass)\b": ("a LaTeX file", "save the table as .csv"),
+        r"(?:[^\n]*\n){0,3}[\s\d]+v[23]000\s*$": ("a file of molecules", "save them as SMILES"),
+    }
+    is_utf16 = head[:2] in (b"\xff\xfe", b"\xfe\xff")
+    text = head.decode("utf-16" if is_utf16 else "utf-8-sig", errors="replace")
+    text = text.replace("\r\n", "\n").lstrip(" \t\n")
+    for mark, (kind, remedy) in unreadable.items():
+        if re.match(mark, text, re.IGNORECASE | re.MULTILINE):
+            raise ValueError(f"{name_of(path)} seems to be {kind}; {remedy}.")
 
 
 def open_file(path: Path, form: str | None = None) -> tuple[BinaryIO, str]:
@@ -253,6 +288,9 @@ def detect_format(file: BinaryIO, path: Path) -> str:
     hinted = format_of_ending(ending_of(path), "table")
     if _is_binary(head):
         return hinted
+    is_binary_format = holds_arrays(hinted) or holds_frame(hinted) or hinted == "xlsx"
+    if is_binary_format and head.isascii():  # such as a matrix of Clustal Omega named .mat
+        hinted = "table"
     return _text_format(head) or hinted
 
 
@@ -264,6 +302,7 @@ def _marked_format(head: bytes) -> str:
         b"ARROW1": "feather",
         b"FEA1": "feather",
         b"MATLAB 5": "mat",
+        b"<stata_dta>": "stata",
     }
     return next((form for mark, form in marks.items() if head.startswith(mark)), "")
 
@@ -296,12 +335,16 @@ def _text_format(head: bytes) -> str:
         return "json"
     if text.startswith("<") and "<graphml" in text[:2000]:
         return "graphml"
-    lines = (line.strip().lower() for line in text.splitlines())
-    first = next((line for line in lines if line and not line.startswith(("#", "%"))), "")
+    lines = [line.strip().lower() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("#", "%"))]
+    first = lines[0] if lines else ""
     if first.startswith("@relation"):
         return "arff"
     if re.match(r"@(problemname|timestamps|univariate|classlabel|targetlabel|equallength)", first):
         return "ts"
+    pairs = r"(?:\s+\d+:[+-]?[\d.]+(?:e[+-]?\d+)?)"
+    if first and all(re.match(rf"[+-]?[\d.]+{pairs}*(?:\s*#.*)?$", line) for line in lines[:20]):
+        return "svmlight" if any(re.search(pairs, line) for line in lines[:20]) else ""
     return ""
 
 

@@ -82,19 +82,22 @@ def parse_text(text: str, form: str, path: Path) -> CellTable | Items | Pairs:
 
 
 def read_frame(file: BinaryIO, form: str, path: Path) -> CellTable:
-    """Read Parquet or Feather."""
+    """Read Parquet, Feather or Stata."""
     pd = pandas()
-    parquet = import_optional("pyarrow.parquet", "table", f"Reading .{form}")
     try:
         if form == "parquet":
+            parquet = import_optional("pyarrow.parquet", "table", "Reading .parquet")
             claim = parquet.ParquetFile(file).metadata
             n_cells = claim.num_rows * claim.num_columns
             check_size(16.0 * n_cells, name_of(path))
             file.seek(0)
             frame = pd.read_parquet(file)
+        elif form == "stata":
+            frame = pd.read_stata(file)
         else:
+            import_optional("pyarrow.feather", "table", "Reading .feather")
             frame = pd.read_feather(file)
-    except MemoryError:
+    except (MemoryError, ImportError):
         raise
     except Exception:  # a damaged file can fail anywhere in the readers
         raise ValueError(f"{name_of(path)} is not a readable {form} file.") from None
@@ -283,6 +286,22 @@ def _arff_frame(rows: list[str], attributes: list[tuple[str, str]], what: str) -
     return frame.set_axis(names, axis=1)
 
 
+def parse_svmlight(text: str, path: Path) -> CellTable:
+    """Parse the sparse rows of LIBSVM and SVMlight: a label, and numbers behind the places of their columns."""
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        X, y = load_svmlight_file(io.BytesIO(text.encode()))
+    except ValueError as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{name_of(path)} is not a readable LIBSVM file: {reason}.") from None
+    check_size(8.0 * X.shape[0] * X.shape[1], name_of(path))
+    names = [f"feature {i + 1}" for i in range(X.shape[1])]
+    frame = pandas().DataFrame(X.toarray(), columns=names)
+    frame["label"] = y.astype(np.int64) if (y == np.round(y)).all() else y
+    return CellTable(path, frame)
+
+
 def parse_series(text: str, path: Path) -> CellTable:
     """Parse time series of sktime (.ts): a column per point in time, and the class or target after them.
 
@@ -401,19 +420,27 @@ def _parse_printed_distances(text: str, path: Path) -> CellTable | None:
 
 
 def _looks_like_hits(text: str) -> bool:
-    """Whether the lines are hits of BLAST, DIAMOND or MMseqs2: two names and ten numbers, between tabs."""
-    lines = [line for line in text.split("\n")[:50] if line.strip() and line[0] != "#"]
-    rows = [line.split("\t") for line in lines]
+    """Whether the lines are hits of BLAST, DIAMOND or MMseqs2: two names and ten numbers, or more columns."""
+    rows = _hit_rows("\n".join(text.split("\n")[:50]))
     return bool(rows) and all(_is_hit(row) for row in rows)
+
+
+def _hit_rows(text: str) -> list[list[str]]:
+    """Return the cells of the lines, between tabs or commas, without comments and a header."""
+    lines = [line for line in text.split("\n") if line.strip() and line[0] != "#"]
+    mark = "\t" if lines and "\t" in lines[0] else ","
+    rows = [line.split(mark) for line in lines]
+    has_header = len(rows) > 1 and not any(map(is_number, rows[0])) and _is_hit(rows[1])
+    return rows[1:] if has_header else rows
 
 
 def _is_hit(row: Sequence[str]) -> bool:
     """Whether a row has the columns of outfmt 6.
 
     They are query, target, identity, length, mismatches, gaps, start and end of the query and of the target, evalue and
-    bit score.
+    bit score; others may follow.
     """
-    if len(row) != 12 or not all(map(is_number, row[2:])):
+    if len(row) < 12 or not all(map(is_number, row[2:12])):
         return False
     is_share = 0.0 <= float(row[2]) <= 100.0
     is_whole = all(cell.strip().isdigit() for cell in row[3:10])
@@ -422,7 +449,7 @@ def _is_hit(row: Sequence[str]) -> bool:
 
 def parse_hits(text: str, path: Path) -> Pairs:
     """Parse the hits of a search (outfmt 6): the best bit score of every pair; a pair without a hit is far apart."""
-    rows = [line.split("\t") for line in text.split("\n") if line.strip() and line[0] != "#"]
+    rows = _hit_rows(text)
     bad = next((i for i, row in enumerate(rows) if not _is_hit(row)), None)
     if bad is not None or not rows:
         raise ValueError(
@@ -432,7 +459,7 @@ def parse_hits(text: str, path: Path) -> Pairs:
     best: dict[tuple[str, str], float] = {}
     for row in rows:
         pair = (row[0].strip(), row[1].strip())
-        best[pair] = max(float(row[-1]), best.get(pair, -np.inf))
+        best[pair] = max(float(row[11]), best.get(pair, -np.inf))
     return Pairs(
         path,
         [first for first, _ in best],
@@ -521,6 +548,7 @@ PARSERS: dict[str, Callable[[str, Path], CellTable | Items | Pairs]] = {
     "smi": parse_smiles,
     "json": parse_json,
     "arff": parse_arff,
+    "svmlight": parse_svmlight,
     "ts": parse_series,
     "blast": parse_hits,
     "graphml": parse_graphml,

@@ -171,6 +171,11 @@ def _rows_of_text(text: str, path: Path) -> LabelRows:
     named_rows = _rows_of_r(lines)
     if named_rows is not None:
         return named_rows
+    pairs = [line.split() for line in lines]
+    names = {pair[0] for pair in pairs}
+    if all(len(pair) == 2 for pair in pairs) and len(names) == len(pairs) > 2:
+        has_header = pairs[0][1].lower() in NAMES.labels or pairs[0][0].lower() in NAMES.ids
+        return LabelRows(pairs[0], pairs[1:]) if has_header else LabelRows(None, pairs)
     cells = [[line.strip('"')] for line in lines]
     if cells[0][0].lower() in NAMES.labels and len(cells) > 1:
         return LabelRows(cells[0], cells[1:])

@@ -31,6 +31,8 @@ class ReadingLimits:
     leading_classes: int = 60
     #: The most 0/1 columns that a column of words becomes; rarer words share one.
     categories: int = 30
+    #: Numbers that often stand for a gap.
+    gap_codes: tuple[int, ...] = (-99, -999, -9999, -99999, 999, 9999, 99999)
     #: What Excel writes in place of a value that it could not compute.
     excel_errors: tuple[str, ...] = tuple("#NULL! #DIV/0! #VALUE! #REF! #NAME? #NUM! #N/A".split())
 
@@ -79,6 +81,8 @@ class UsualNames:
         "rownames",
         "unnamed: 0",
     )
+    #: First columns that name the rows if they count them.
+    counters: tuple[str, ...] = ("x", "nr", "no", "row", "rowid", "row_id", "obs", "case")
     #: Columns that number the rows if every row is different.
     numbering: tuple[str, ...] = ("", "id", "ids", "index", "unnamed: 0")
 

@@ -12,11 +12,12 @@ from mercerless.core.memory import check_memory
 
 
 def as_matrix(
-    table: CellTable, n_items: int | None = None, gaps: bool = False
+    table: CellTable, n_items: int | None = None, gaps: bool = False, kind: str | None = None
 ) -> tuple[NDArray, tuple[str, ...] | None]:
     """Return the numbers of a table and the names of its rows; a triangle becomes the whole symmetric matrix.
 
     Columns are put into the order of the rows by their names; `gaps` allows entries of a square matrix to be missing.
+    If a triangle lacks the diagonal, it is the largest entry for the `kind` similarity, and zero otherwise.
     """
     check_numbers(table)
     values = table.frame.to_numpy(np.float64)
@@ -27,6 +28,8 @@ def as_matrix(
     if np.isnan(values).any():
         whole = _from_triangle(values, n_items if ids is None else len(ids))
         if whole is not None:
+            if kind == "similarity" and lacks_diagonal(table, len(whole)):
+                np.fill_diagonal(whole, np.nanmax(whole))
             has_names = ids is not None and len(ids) == len(whole)
             return whole, ids if has_names else None
         check_even(table)
@@ -40,6 +43,11 @@ def as_matrix(
     if names != ids and sorted(names) == sorted(ids):
         values = table.frame[list(ids)].to_numpy(np.float64)
     return values, ids
+
+
+def lacks_diagonal(table: CellTable, n_items: int) -> bool:
+    """Whether a table has so few numbers that it is at most a triangle without the diagonal of its matrix."""
+    return int(table.frame.notna().sum().sum()) <= n_items * (n_items - 1) // 2
 
 
 def _first_gap(table: CellTable, values: NDArray) -> ValueError:
@@ -109,6 +117,11 @@ def _from_triangle(values: NDArray, n_items: int | None) -> NDArray | None:
     strictly_lower = np.tri(n_rows, k=-1, dtype=bool)
     if np.array_equal(filled, strictly_lower):
         return _symmetric(square)
+    n_pairs = n_rows * (n_rows - 1) // 2
+    is_below = not (filled & ~strictly_lower).any()
+    if is_below and filled.sum() > 0.7 * n_pairs:  # some pairs are unknown
+        known = np.where(strictly_lower, square, 0.0)
+        return known + known.T
     if np.array_equal(filled, lower.T) or np.array_equal(filled, strictly_lower.T):
         return _symmetric(square.T)
     if np.array_equal(filled, lower[::-1]):  # an upper triangle whose rows begin at the left

@@ -662,6 +662,17 @@ def _plain_labels(y: NDArray) -> NDArray:
     return np.array([label if is_numeric else str(label) for label in y])
 
 
+def _note_like_classes(y: NDArray, guesses: list[Guess]) -> None:
+    """Record classes that differ only in upper and lower case, which are mostly one class."""
+    spellings: dict[str, list[str]] = {}
+    for name in map(str, np.unique(y)):
+        spellings.setdefault(name.casefold(), []).append(name)
+    alike = next((names for names in spellings.values() if len(names) > 1), None)
+    if alike is not None:
+        why = "they differ only in case; write them alike if they are one class"
+        guesses.append(Guess("different classes", listed(map(repr, alike)), why, "labels"))
+
+
 def _check_target(y: NDArray, task: str | None, guesses: list[Guess]) -> tuple[NDArray, str]:
     """Return checked labels and the task."""
     y = _plain_labels(y)
@@ -673,6 +684,8 @@ def _check_target(y: NDArray, task: str | None, guesses: list[Guess]) -> tuple[N
     if task is None:
         task, why = guess_task(y)
         guesses.append(Guess("task", task, why, "task"))
+    if task == "classification":
+        _note_like_classes(y, guesses)
     if task == "regression":
         if y.dtype.kind not in "biuf":
             raise ValueError(

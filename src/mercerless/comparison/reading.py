@@ -29,6 +29,7 @@ from mercerless.comparison.tables import (
     CellTable,
     Items,
     Pairs,
+    counts_rows,
     is_number,
     is_plain_number,
     plain_numbers,
@@ -495,10 +496,15 @@ class _Source:
         self, table: CellTable, y: NDArray | None, groups: NDArray | None, test: NDArray | None
     ) -> Problem:
         n_items = self._count_labels(table) if y is None else len(y)
-        X, ids = matrices.as_matrix(table, n_items, gaps=True)
+        X, ids = matrices.as_matrix(table, n_items, gaps=True, kind=self.kind)
         has_gaps = np.isnan(table.frame.to_numpy(np.float64)).any()
         if table.ragged or has_gaps or len(X) != len(table.frame):
             self.guess("matrix", f"{len(X)} x {len(X)}", "the file has one triangle of it", "kind")
+            if self.kind is None and matrices.lacks_diagonal(table, len(X)):
+                known = np.where(np.isnan(X), np.nanmean(X), X)
+                if matrix_kind(known).kind == "similarity":
+                    np.fill_diagonal(X, np.nanmax(X))
+                self.guess("diagonal", f"{X[0, 0]:g}", "the file lacks it", "kind")
         return self.make(X, self._labels(y, len(X), ids), groups, ids=ids, test=test)
 
     def _from_columns(
@@ -508,6 +514,7 @@ class _Source:
         frame = table.frame.copy()
         for name, column in table.frame.items():
             frame[name] = self._cleaned(str(name), column)
+            self._note_odd_numbers(str(name), frame[name])
         if self.kind is None:
             self.kind = "table"
             shape = f"{frame.shape[0]} rows and {frame.shape[1]} columns"
@@ -542,6 +549,23 @@ class _Source:
         numbers = cleaned.where(~is_word, "nan").astype(np.float64)
         numbers = numbers.where(np.isfinite(numbers), np.nan)
         return numbers.reindex(column.index)
+
+    def _note_odd_numbers(self, name: str, column: "Series") -> None:
+        """Record a column that counts the rows, and a number that may stand for a gap; both are used as they are."""
+        if column.dtype.kind not in "iuf":
+            return
+        if counts_rows(column):
+            why = "used as a number; if the rows are sorted by label, it gives the labels away"
+            self.guess("counts the rows", f"column {name!r}", why, "drop")
+        for code in LIMITS.gap_codes:
+            n_cells = int((column == code).sum())
+            others = column[column != code].dropna()
+            if n_cells < 2 or len(others) == 0:
+                continue
+            is_far = others.min() >= 0 if code < 0 else 3 * others.abs().max() < code
+            if is_far:
+                why = f"used as a number; say --missing {code} if it means a gap"
+                self.guess("odd number", f"{code} in {n_cells} cells of {name!r}", why, "missing")
 
     def _note_amounts(self, table: CellTable) -> None:
         """Record columns of numbers that have a currency or a percent sign, once for each way to write them."""
@@ -707,13 +731,15 @@ class _Source:
         """Return the rows as pairs of items if they are pairs with a number, or edges between labeled items."""
         is_excluded = table.ids is not None or self.kind in ("table", "strings")
         has_label_file = self.labels is not None and self.labels not in table.frame.columns
-        if is_excluded or not has_label_file or table.frame.shape[1] not in (2, 3):
+        if is_excluded or not has_label_file or table.frame.shape[1] < 2:
             return None
         names = list(map(str, table.frame.columns))
         if any(dtype.kind not in "Oiu" for dtype in table.frame.dtypes[:2]):
             return None
         first = table.text(names[0])
         second = table.text(names[1])
+        if table.frame.shape[1] > 3:
+            return self._as_hits(table, first, second)
         if table.frame.shape[1] == 2:
             if not self._are_labeled([*first, *second]):
                 return None
@@ -722,14 +748,41 @@ class _Source:
             return Pairs(self.path, first, second, ones, "edge", why, kind="similarity")
         if table.frame.dtypes.iloc[2].kind not in "biuf":
             return None
-        shared = set(first) & set(second)
-        fewest = min(len(set(first)), len(set(second)))
-        if len(shared) < 0.5 * fewest or len(table.frame) <= len(set(first)):
+        if not _share_names(first, second):
             return None
         matrices.check_numbers(table, [names[2]])
         values = table.frame[names[2]].to_numpy(np.float64)
         why = "every row is a pair of items and a number"
         return Pairs(self.path, first, second, values, names[2], why, lines=table.lines)
+
+    def _as_hits(self, table: CellTable, first: list[str], second: list[str]) -> Pairs | None:
+        """Return pairs of items with several numbers by their bit scores; raise if there are none."""
+        are_words = all(dtype.kind == "O" for dtype in table.frame.dtypes[:2])
+        n_rows = len(table.frame)
+        if not are_words or not _share_names(first, second):
+            return None
+        if len(read_labels(self.labels or "", n_rows)) == n_rows:  # a label for every row
+            return None
+        numbers = list(map(str, table.frame.columns[2:]))
+        score = next((name for name in numbers if name.lower() in ("bits", "bitscore")), None)
+        if score is None:
+            raise ValueError(
+                f"{self.what} lists pairs of items with several columns, {listed(numbers)}; keep "
+                "the one with their similarity or distance, and leave out the others, such as "
+                f"with --drop {shlex.quote(numbers[-1])}."
+            )
+        matrices.check_numbers(table, [score])
+        best = table.frame[score].groupby([first, second], sort=False).max()
+        pairs = best.index.to_list()
+        return Pairs(
+            self.path,
+            [one for one, _ in pairs],
+            [other for _, other in pairs],
+            best.to_numpy(np.float64),
+            score,
+            "every row is a hit with its bit score",
+            kind="similarity",
+        )
 
     def _from_pairs(self, pairs: Pairs) -> Problem:
         """Convert a list of pairs into a matrix, and record the numbers of pairs that are not listed."""
@@ -786,6 +839,13 @@ class _Source:
             why = "of the items with themselves"
         self.guess("kind", kind, why, "kind")
         return kind
+
+
+def _share_names(first: list[str], second: list[str]) -> bool:
+    """Whether two columns name the same items, some of them repeatedly."""
+    shared = set(first) & set(second)
+    fewest = min(len(set(first)), len(set(second)))
+    return len(shared) >= 0.5 * fewest and len(first) > len(set(first))
 
 
 def _mostly_numbers_in(line: str) -> bool:

@@ -20,8 +20,8 @@ class _SheetError(ValueError):
 def read_sheet(file: BinaryIO, path: Path, sheet: str | None = None) -> str:
     """Return a sheet of an Excel file as text with commas, to be read like any text.
 
-    `sheet` is a name or a number, counted from 1; without it there must be one sheet with cells. Formulas are the
-    values that Excel stored with them.
+    `sheet` is a name or a number, counted from 1; without it there must be one visible sheet with cells. Formulas are
+    the values that Excel stored with them.
     """
     openpyxl = import_optional("openpyxl", "table", "Reading .xlsx")
     what = name_of(path)
@@ -34,7 +34,8 @@ def read_sheet(file: BinaryIO, path: Path, sheet: str | None = None) -> str:
         workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
         sheets = {one.title: one for one in workbook.worksheets}
         if sheet is None:
-            rows = {title: _rows(one, what) for title, one in sheets.items()}
+            visible = [title for title in sheets if sheets[title].sheet_state == "visible"]
+            rows = {title: _rows(sheets[title], what) for title in visible or sheets}
         else:
             title = _find_sheet(list(sheets), sheet, what)
             rows = {title: _rows(sheets[title], what)}
@@ -66,6 +67,8 @@ def _find_sheet(titles: list[str], sheet: str, what: str) -> str:
 def _check_tags(archive: zipfile.ZipFile, what: str) -> None:
     """Raise if the file has more rows or cells than are allowed, counted without reading their content."""
     tags = re.compile(rb"<(?:\w+:)?(row|c|si)[\s/>]")
+    # a formula with an empty text as its value has the type "str"
+    unsaved = re.compile(rb'<c\s(?![^>]*t="str")[^>]*><f[^<]*</f>(?:<v\s*/>|<v></v>)?</c>')
     counts = {b"row": 0, b"c": 0, b"si": 0}
     for member in archive.infolist():
         rest = b""
@@ -76,6 +79,11 @@ def _check_tags(archive: zipfile.ZipFile, what: str) -> None:
                 rest = text[end:][: LIMITS.sheet_chunk]
                 for tag in tags.findall(text[:end]):
                     counts[tag] += 1
+                if unsaved.search(text):
+                    raise _SheetError(
+                        f"{what} has formulas without their values; open it in Excel or "
+                        "LibreOffice and save it, or save the sheet as .csv."
+                    )
                 _check_bounds(counts[b"row"], max(counts[b"c"], counts[b"si"]), what)
 
 

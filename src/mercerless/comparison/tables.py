@@ -212,7 +212,9 @@ def frame_table(frame: "DataFrame", path: Path) -> CellTable:
     for name, column in frame.items():
         if column.dtype == object:
             _check_cells(str(name), column, path)
-    if isinstance(frame.index, pd.MultiIndex):
+    index = frame.index
+    is_data = index.name is not None and index.name not in frame and not index.is_unique
+    if isinstance(index, pd.MultiIndex) or is_data:
         frame = frame.reset_index()
     is_named = not isinstance(frame.index, pd.RangeIndex) and frame.index.is_unique
     ids = tuple(map(str, frame.index)) if is_named else None
@@ -236,10 +238,15 @@ def _check_cells(name: str, column: "Series", path: Path) -> None:
 
 
 def _plain(column: "Series") -> "Series":
-    """Return a column as floats, integers, booleans, dates or text of NumPy's and pandas' own types."""
+    """Return a column as floats, integers, booleans, dates or text of NumPy's and pandas' own types.
+
+    Durations are numbers of days.
+    """
     pd = pandas()
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return column
+    if pd.api.types.is_timedelta64_dtype(column.dtype):
+        return column / pd.Timedelta(days=1)
     if pd.api.types.is_numeric_dtype(column.dtype):
         gaps = column.isna().any() or column.dtype.kind not in "biu"
         return column.astype(
@@ -331,6 +338,8 @@ def parse_table(text: str, path: Path) -> CellTable:
     """Parse a table of text; whether it has a header and names of rows is detected."""
     what = name_of(path)
     lines, rows = _numbered_rows(text)
+    if rows and re.fullmatch(r'"?sep=."?\s*', rows[0], re.IGNORECASE):  # as Excel reads it
+        lines, rows = lines[1:], rows[1:]
     if not rows:
         raise ValueError(f"{what} has no rows.")
     separator, decimal = _dialect(rows[:100])
@@ -372,6 +381,8 @@ def parse_table(text: str, path: Path) -> CellTable:
         )
     table = CellTable(path, frame, None, is_named, ragged, lines, source, title=title)
     table = replace(table, n_comments=_count_comments(text))
+    if not ragged:
+        table = _without_trailing(table, first if is_named else [""] * width)
     if NONE in text:
         table = _with_none_levels(table)
     return _with_ids(_with_amounts(table))
@@ -405,6 +416,15 @@ def _count_title_rows(rows: list[str], separator: str) -> int:
     )
     has_numbers = any(map(is_number, filled[header + 1]))
     return header if is_header and has_numbers else 0
+
+
+def _without_trailing(table: CellTable, header: list[str]) -> CellTable:
+    """Leave out the empty columns without a name that marks at the ends of the lines make."""
+    columns = list(table.frame.columns)
+    last = len(columns)
+    while last > 1 and not header[last - 1] and table.frame.iloc[:, last - 1].isna().all():
+        last -= 1
+    return table.without(columns[last:])
 
 
 def _with_amounts(table: CellTable) -> CellTable:
@@ -688,6 +708,13 @@ def _is_key(column: "Series") -> bool:
     return bool(column.is_unique and not column.isna().any() and column.dtype.kind != "f")
 
 
+def counts_rows(column: "Series") -> bool:
+    """Whether a column only counts the rows: 0, 1, 2, ... or 1, 2, 3, ..."""
+    if column.dtype.kind not in "iu" or len(column) < 3:
+        return False
+    return column.iloc[0] in (0, 1) and bool((np.diff(column) == 1).all())
+
+
 def _names_rows(frame: "DataFrame", named: bool) -> bool:
     """Whether the first column holds names of the rows."""
     name = str(frame.columns[0])
@@ -696,6 +723,8 @@ def _names_rows(frame: "DataFrame", named: bool) -> bool:
         return False
     if named and name.lower() in NAMES.ids:
         return name == "" or frame.shape[1] > 2 or first.dtype.kind in "biu"
+    if named and name.lower() in NAMES.counters and counts_rows(first):
+        return frame.shape[1] > 2
     words = first.dtype.kind == "O"
     others = all(dtype.kind in "biuf" for dtype in frame.dtypes[1:])
     return words and others and (not named or frame.shape[1] - 1 in (len(frame), len(frame) - 1))

@@ -32,7 +32,7 @@ def _pattern() -> re.Pattern[str]:
     """Return the expression of a number with its marks."""
     currency = (
         r"[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9\u20ba]|US\$|EUR|USD|GBP|CHF|JPY|CNY|INR|AUD|CAD"
-        r"|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|SGD|HKD|TRY|RUB"
+        r"|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|KRW|SGD|HKD|TRY|RUB"
     )
     sign = r"[+\-\u2212]?"
     space = r"[ \u00a0\u202f]?"
