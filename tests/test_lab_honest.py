@@ -197,7 +197,7 @@ class TestOutOfFold:
         folds = make_folds(3, X, random_state=0)
         Y = y[:, None].copy()
         Y[folds[2][1]] = np.random.RandomState(1).normal(size=(len(folds[2][1]), 1))
-        trees = tree_candidate(Rows(X, Y), folds, None, 0)
+        trees = tree_candidate(Labeled(Rows(X, Y), None), folds, 0)
         last = slice(-len(folds[2][1]), None)
         known = Labeled(Rows(X, Y), None).take(folds[2][0])
         stages = {}

@@ -24,6 +24,7 @@ from mercerless.table.encoding import (
     tree_columns,
 )
 from mercerless.table.members.trees import tree_candidate
+from mercerless.table.weighing import Labeled
 
 QUICK = {"members": ["local"], "max_iter": 10, "random_state": 0}
 
@@ -164,7 +165,7 @@ def test_trees_split_categories_and_bear_a_column_that_a_fold_does_not_know():
     Z = encoding(X)
     scaling, folds = standard_scaling(Z), [(np.arange(300), np.arange(300, 400))]
     rows, labels = Rows(scaling(Z), 2 * y[:, None] - 1), y.astype(int)
-    found = tree_candidate(rows, folds, labels, 0, columns=tree_columns(encoding))
+    found = tree_candidate(Labeled(rows, labels), folds, 0, columns=tree_columns(encoding))
     trees = found.refit()
     assert trees.columns.categories == [1] and trees.models[0].is_categorical_.tolist() == [
         False,

@@ -18,7 +18,8 @@ from mercerless.core.validation import UselessModelWarning, leave_one_out_consta
 from mercerless.lab import base
 from mercerless.lab.model import Rows
 from mercerless.table.encoding import TreeColumns
-from mercerless.table.members.trees import Trees
+from mercerless.table.fit import class_shares
+from mercerless.table.members.trees import Trees, boost
 from mercerless.table.weighing import Labeled, Pool, warn_if_no_better_than_shares, weigh_classes
 
 RNG = np.random.RandomState(0)
@@ -158,3 +159,56 @@ def test_no_warning_for_twenty_positives_in_two_thousand_rows():
         model = TableClassifier(["local"], max_iter=10, random_state=0).fit(X, y)
     held = model.out_of_fold_
     assert roc_auc_score(held.target, held.prediction[:, 1]) > 0.7
+
+
+def copies_of_two_classes(n=120, n_copies=6, seed=0):
+    """Rows of which several are equal, with classes by probabilities, and the distinct rows."""
+    random = np.random.RandomState(seed)
+    distinct = random.normal(size=(n, 2))
+    probability = np.where(distinct[:, 0] * distinct[:, 1] > 0, 0.85, 0.15)
+    number = np.repeat(np.arange(n), n_copies)
+    labels = (random.uniform(size=len(number)) < probability[number]).astype(int)
+    return distinct, number, labels
+
+
+def test_equal_rows_of_different_classes_all_count():
+    distinct, number, labels = copies_of_two_classes()
+    weight = RNG.uniform(0.5, 2.0, len(labels))
+    shares = class_shares(number, labels, weight)
+    assert_allclose(shares.sum(axis=1), 1.0)
+    assert_allclose(shares[7, 1], np.average(labels[number == 7], weights=weight[number == 7]))
+    assert class_shares(np.arange(len(labels)), labels, weight) is None
+
+    total = np.bincount(number, weights=weight)
+    first = labels[np.searchsorted(number, np.arange(len(distinct)))]
+    merged = Labeled(Rows(distinct, distinct, total), first, shares)
+    every = Labeled(Rows(distinct[number], distinct[number], weight), labels)
+    scores = [RNG.normal(size=(len(distinct), 1)), distinct[:, :1] * distinct[:, 1:]]
+    assert_allclose(merged.loss(scores[1]), every.loss(scores[1][number]))
+    assert_allclose(merged.judge(scores[1]), every.judge(scores[1][number]), rtol=1e-3)
+    few = merged.take([3, 4]).joined(merged.take([0]))
+    assert_allclose(few.losses(scores[1][[3, 4, 0]]), merged.losses(scores[1])[[3, 4, 0]])
+    assert Pool.of(scores, merged, 2).weights.argmax() == 1
+
+    trees = boost(merged, 20, seed=0)
+    proba = trees[0].predict_proba(distinct)[:, 1]
+    right = np.where(distinct[:, 0] * distinct[:, 1] > 0, 0.85, 0.15)
+    assert np.mean(np.abs(proba - right)) < 0.15
+
+
+def test_the_order_of_equal_rows_does_not_matter():
+    distinct, number, labels = copies_of_two_classes()
+    falling = np.lexsort([-labels, number])
+    rising = np.lexsort([labels, number])
+    names = ["local", "trees"]
+    models = [
+        TableClassifier(names, max_iter=10, random_state=0).fit(
+            distinct[number[order]], labels[order]
+        )
+        for order in (falling, rising)
+    ]
+    for model in models:
+        assert "boosted trees" in [member.name for member in model.members_]
+        assert model.validation_errors_["boosted trees"] < 0.6
+    proba = [model.predict_proba(distinct)[:, 1] for model in models]
+    assert np.corrcoef(proba)[0, 1] > 0.9

@@ -214,12 +214,13 @@ def test_pooled_scores_are_no_worse_than_the_best():
 def test_trees_do_not_see_the_rows_they_are_judged_on():
     X, Y = RNG.normal(size=(300, 4)), RNG.normal(size=(300, 1))  # noise
     folds = [(np.arange(200), np.arange(200, 300)), (np.arange(100, 300), np.arange(100))]
-    found = tree_candidate(Rows(X, Y), folds, None, seed=0)
+    found = tree_candidate(Labeled(Rows(X, Y), None), folds, seed=0)
     held = np.concatenate([valid for _, valid in folds])
     assert np.mean((found.out_of_fold - Y[held]) ** 2) > 0.9 * np.var(Y[held])
-    assert tree_candidate(Rows(X, Y), folds, (np.arange(300) >= 200).astype(int), seed=0) is None
+    late = (np.arange(300) >= 200).astype(int)
+    assert tree_candidate(Labeled(Rows(X, Y), late), folds, seed=0) is None
     wide = Rows(np.zeros((3000, 3000), dtype=np.float32), np.zeros((3000, 10)))
-    assert tree_candidate(wide, folds[:1], None, seed=0) is None  # would take too long
+    assert tree_candidate(Labeled(wide, None), folds[:1], seed=0) is None  # would take too long
 
 
 @pytest.mark.parametrize(
@@ -247,8 +248,10 @@ def test_trees_learn_from_all_rows_of_larger_data():
     X = RNG.uniform(size=(2000, 2))
     Y = np.sign(X[:, :1] - 0.5) * np.sign(X[:, 1:] - 0.5) + 0.3 * RNG.normal(size=(2000, 1))
     rows, folds = Rows(X[:300], Y[:300]), [(np.arange(200), np.arange(200, 300))]
-    few = tree_candidate(rows, folds, None, seed=0)
-    more = tree_candidate(rows, folds, None, seed=0, further=Labeled(Rows(X[300:], Y[300:]), None))
+    few = tree_candidate(Labeled(rows, None), folds, seed=0)
+    more = tree_candidate(
+        Labeled(rows, None), folds, seed=0, further=Labeled(Rows(X[300:], Y[300:]), None)
+    )
     few_error, error = (np.mean((c.out_of_fold - Y[200:300]) ** 2) for c in (few, more))
     assert error < few_error
     assert_allclose(more.refit()(X[200:300]), more.out_of_fold)
@@ -262,7 +265,7 @@ def test_iterations_of_trees_are_those_of_the_least_log_loss(seed):
     labels = (X[:, 0] + X[:, 1] > 0).astype(int)
     train, valid = np.arange(160), np.arange(160, 240)
     rows = Rows(X, 2.0 * labels[:, None] - 1)
-    found = tree_candidate(rows, [(train, valid)], labels, seed=0).out_of_fold[:, 0]
+    found = tree_candidate(Labeled(rows, labels), [(train, valid)], seed=0).out_of_fold[:, 0]
     model = boost(Labeled(rows, labels).take(train), 50, 0)[0]  # the fewest that are tried
     losses = [log_loss(labels[valid], p) for p in list(model.staged_predict_proba(X[valid]))[9::10]]
     assert log_loss(labels[valid], expit(found)) <= min(losses) + 1e-12
@@ -272,8 +275,10 @@ def test_trees_far_behind_the_others_are_given_up():
     X = RNG.uniform(size=(400, 3))
     Y = X.sum(axis=1, keepdims=True)  # ever more trees come ever closer
     rows, folds = Rows(X, Y), [(np.arange(300), np.arange(300, 400))]
-    alone = tree_candidate(rows, folds, None, seed=0).refit()
-    behind = tree_candidate(rows, folds, None, seed=0, rivals=[0 * Y[300:], Y[300:]]).refit()
+    alone = tree_candidate(Labeled(rows, None), folds, seed=0).refit()
+    behind = tree_candidate(
+        Labeled(rows, None), folds, seed=0, rivals=[0 * Y[300:], Y[300:]]
+    ).refit()
     assert behind.models[0].n_iter_ < alone.models[0].n_iter_
 
 
@@ -283,9 +288,9 @@ def test_larger_trees_compete_where_many_rows_ask_for_more_iterations(monkeypatc
     rows, folds = Rows(X, Y), [(np.arange(2500), np.arange(2500, 3000))]
     limits = replace(tree_members.LIMITS, work=60 * 3000)
     monkeypatch.setattr(tree_members, "LIMITS", limits)
-    small = tree_candidate(rows, folds, None, seed=0)
+    small = tree_candidate(Labeled(rows, None), folds, seed=0)
     monkeypatch.setattr(tree_members, "LIMITS", replace(limits, many_rows=2500))
-    large = tree_candidate(rows, folds, None, seed=0)
+    large = tree_candidate(Labeled(rows, None), folds, seed=0)
     leaves = [each.refit().models[0].max_leaf_nodes for each in (small, large)]
     assert leaves == [31, 127]
     errors = [np.mean((each.out_of_fold - Y[2500:]) ** 2) for each in (small, large)]

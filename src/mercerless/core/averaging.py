@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
-from scipy.optimize import minimize, nnls
+from scipy.optimize import nnls
 from scipy.special import softmax
 
 from mercerless.core.calibration import fit_temperature
@@ -198,46 +198,64 @@ class _SquaredError:
 
 
 class _LogLoss:
-    """``min_{v >= 0} sum_i w_i logloss_i(softmax(sum_m v_m log p_mi)) + pull |v - 1/M|^2``, by L-BFGS-B."""
+    """``min_{v >= 0} sum_i w_i logloss_i(softmax(sum_m v_m log p_mi)) + pull |v - 1/M|^2``, by Newton steps."""
 
     def __init__(self, logs: NDArray, labels: NDArray, weight: NDArray, rule: AveragingRule):
         units = {"weight": weight.sum(), "one": 1.0}
         self.pull = rule.pull * units[rule.unit]
-        self.logs = logs
         self.labels = labels
         self.weight = weight
         self.order = np.arange(len(logs))
         log_odds = logs - logs.mean(axis=2, keepdims=True)
         self.spread = np.maximum(np.std(log_odds, axis=(1, 2)), 1e-12)
+        # classes before rows: reductions over a short last axis are slow
+        self.log_odds = np.ascontiguousarray(log_odds.swapaxes(1, 2))
 
     def solve(self, members: NDArray) -> tuple[NDArray, float]:
         """Weights of these members, and the certificate."""
-        n_members = len(members)
-        n = len(self.labels)
-        rows = np.arange(n)
-        logs = self.logs[members]
-        right = logs[:, rows, self.labels] @ self.weight
-        flat = logs.reshape(n_members, -1)
-        equal = np.full(n_members, 1.0 / n_members)
+        log_odds = self.log_odds[members]
+        of_label = log_odds[:, self.labels, np.arange(len(self.labels))]
+        equal = np.full(len(members), 1.0 / len(members))
 
-        def objective(v: NDArray) -> tuple[float, NDArray]:
-            logits = (v @ flat).reshape(n, -1)
-            logits -= logits.max(axis=1, keepdims=True)
-            of_class = logits[rows, self.labels]
+        def value(v: NDArray) -> tuple[float, NDArray]:
+            """The objective, and the probabilities (n_classes, n)."""
+            logits = np.tensordot(v, log_odds, 1)
+            logits -= logits.max(axis=0)
+            right = logits[self.labels, np.arange(len(self.labels))]
             proba = np.exp(logits, out=logits)
-            total = proba.sum(axis=1)
-            value = self.weight @ (np.log(total) - of_class) + self.pull * np.sum((v - equal) ** 2)
-            proba *= (self.weight / total)[:, None]
-            gradient = flat @ proba.ravel() - right
-            return float(value), gradient + 2.0 * self.pull * (v - equal)
+            total = proba.sum(axis=0)
+            proba /= total
+            loss = self.weight @ (np.log(total) - right)
+            return float(loss + self.pull * np.sum((v - equal) ** 2)), proba
 
-        bounds = [(0.0, None)] * n_members
-        found = minimize(objective, equal, jac=True, method="L-BFGS-B", bounds=bounds)
-        violation = np.where(found.x > 0.0, np.abs(found.jac), np.maximum(-found.jac, 0.0))
-        residual = float(violation.max() / self.weight.sum())
-        if not found.x.sum() > 0.0:
+        v = equal
+        at, proba = value(v)
+        for _ in range(100):
+            expected = (log_odds * proba).sum(axis=1)
+            gradient = (expected - of_label) @ self.weight + 2.0 * self.pull * (v - equal)
+            is_free = (v > 0.0) | (gradient < 0.0)
+            violation = np.abs(gradient[is_free]).max(initial=0.0)
+            if violation <= 1e-10 * self.weight.sum():
+                break
+            deviation = (log_odds - expected[:, None])[is_free]
+            spread = (deviation * (proba * self.weight)).reshape(len(deviation), -1)
+            hessian = spread @ deviation.reshape(len(deviation), -1).T
+            hessian += 2.0 * self.pull * np.eye(len(hessian))
+            direction = np.zeros_like(v)
+            direction[is_free] = -np.linalg.solve(hessian, gradient[is_free])
+            step = 1.0
+            trial, proba = value(np.maximum(v + direction, 0.0))
+            while trial > at and step > 1e-6:
+                step /= 2.0
+                trial, proba = value(np.maximum(v + step * direction, 0.0))
+            if trial > at:
+                break
+            v = np.maximum(v + step * direction, 0.0)
+            at = trial
+        residual = float(violation / self.weight.sum())
+        if not v.sum() > 0.0:
             return equal, residual
-        return found.x, residual
+        return v, residual
 
     def shares(self, solution: NDArray, members: NDArray) -> NDArray:
         """Contribution of each member: its part of the spread of the averaged log-odds."""

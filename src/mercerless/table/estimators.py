@@ -208,7 +208,7 @@ class _Table(LocalEstimator):
         self._check_memory(plan, X.shape, Y.shape[1], "set a smaller max_rows or fewer members")
         report, n_iter = counting(progress)
         columns = tree_columns(encoding)
-        solution = solve_table(table, plan, columns, labels, random, report)
+        solution = solve_table(table, plan, columns, labels, training.weight, random, report)
         return table, solution, n_iter()
 
     def _finish(self, solution: TableSolution, n_functions: int, **others: Any) -> None:

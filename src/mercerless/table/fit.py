@@ -122,26 +122,33 @@ def solve_table(
     plan: TablePlan,
     columns: TreeColumns,
     labels: NDArray | None,
+    weight: NDArray,
     random: np.random.RandomState,
     report: Report,
 ) -> TableSolution:
-    """Scale a table, make folds, and fit it; labels are those of all rows, `columns` those for trees."""
+    """Scale a table, make folds, and fit it; labels and weights are those of all rows, `columns` those for trees."""
     data = prepare(table, plan, labels, random)
     classes = None
+    shares = None
     classes_of_rows = None
+    shares_of_rows = None
     if labels is not None:
         classes = labels[table.merged.first]
         classes_of_rows = classes[plan.rows]
+        shares = class_shares(table.copies, labels, weight)
+    if shares is not None:
+        shares_of_rows = shares[plan.rows]
     contest = Contest(
         rows=data.rows,
         folds=data.folds,
         settings=plan.settings,
         forms=plan.forms,
         classes=classes_of_rows,
+        shares=shares_of_rows,
         columns=columns,
         blocks=further_blocks(data, plan),
         total=total_of(data, table, plan),
-        further=_further_rows(data, table, plan, classes, random),
+        further=_further_rows(data, table, plan, classes, shares, random),
         report=report,
     )
     average = fit_table(contest, competitors_of(plan), plan.max_members)
@@ -166,11 +173,22 @@ def solve_table(
     )
 
 
+def class_shares(copies: NDArray, labels: NDArray, weight: NDArray) -> NDArray | None:
+    """Shares of the classes (n_distinct, n_classes) among rows that are copies; None if none differ in their class."""
+    shape = (copies.max() + 1, labels.max() + 1)
+    pairs = np.ravel_multi_index((copies, labels), shape)
+    totals = np.bincount(pairs, weights=weight, minlength=shape[0] * shape[1]).reshape(shape)
+    if not np.any(np.count_nonzero(totals, axis=1) > 1):
+        return None
+    return totals / totals.sum(axis=1, keepdims=True)
+
+
 def _further_rows(
     data: Prepared,
     table: Table,
     plan: TablePlan,
     classes: NDArray | None,
+    shares: NDArray | None,
     random: np.random.RandomState,
 ) -> FurtherRows | None:
     """Rows in memory beside those on which bandwidths are learned, as many as trees may have."""
@@ -181,7 +199,7 @@ def _further_rows(
         return None
     if len(rest) > room:
         rest = np.sort(random.permutation(rest)[:room])
-    return FurtherRows(data.scaled, rest, classes)
+    return FurtherRows(data.scaled, rest, classes, shares)
 
 
 def _with_scaling(member: Any, table: Table, plan: TablePlan, data: Prepared) -> Any:

@@ -23,35 +23,64 @@ def as_scores(predictions: NDArray) -> NDArray:
     return np.hstack([-predictions, predictions]) / 2
 
 
+class Observed(NamedTuple):
+    """Every class of every row."""
+
+    place: NDArray  # of the row
+    labels: NDArray
+    weight: NDArray
+
+
 class Labeled(NamedTuple):
-    """Rows and, for classification, their classes."""
+    """Rows and, for classification, their classes.
+
+    Equal rows are one, and may have had different classes: `labels` are those of the first, `shares` (n, n_classes)
+    the shares of all classes among them, None if no row has several.
+    """
 
     rows: Rows
     labels: NDArray | None
+    shares: NDArray | None = None
 
     def take(self, numbers: Any) -> "Labeled":
         """Some of the rows."""
         labels = self.labels
+        shares = self.shares
         if labels is not None:
             labels = labels[numbers]
-        return Labeled(self.rows.take(numbers), labels)
+        if shares is not None:
+            shares = shares[numbers]
+        return Labeled(self.rows.take(numbers), labels, shares)
 
     def joined(self, other: "Labeled | None") -> "Labeled":
         """With the rows of another."""
         if other is None:
             return self
         labels = None
+        shares = None
         if self.labels is not None and other.labels is not None:
             labels = np.concatenate([self.labels, other.labels])
-        return Labeled(self.rows.joined(other.rows), labels)
+        if self.shares is not None and other.shares is not None:
+            shares = np.vstack([self.shares, other.shares])
+        return Labeled(self.rows.joined(other.rows), labels, shares)
+
+    @property
+    def observed(self) -> Observed:
+        """Each class that equal rows had as an observation of its own, with its part of their weight."""
+        assert self.labels is not None
+        weight = self.rows.weight
+        if self.shares is None:
+            return Observed(np.arange(len(weight)), self.labels, weight)
+        place, labels = np.nonzero(self.shares)
+        return Observed(place, labels, weight[place] * self.shares[place, labels])
 
     def judge(self, predictions: NDArray) -> float:
         """The mean squared error of predictions for these rows, or the log-loss of calibrated scores."""
-        weight = self.rows.weight
         if self.labels is not None:
-            return float(calibrate_scores(as_scores(predictions), self.labels, weight).loss)
+            place, labels, weight = self.observed
+            return float(calibrate_scores(as_scores(predictions)[place], labels, weight).loss)
         squares = np.sum((predictions - self.rows.Y) ** 2, axis=1)
-        return float(np.average(squares, weights=weight))
+        return float(np.average(squares, weights=self.rows.weight))
 
     def losses(self, predictions: NDArray) -> NDArray:
         """Of every row the log-loss of log-odds as they are, or the squared error, times its weight.
@@ -60,10 +89,10 @@ class Labeled(NamedTuple):
         """
         if self.labels is None:
             losses = np.sum((predictions - self.rows.Y) ** 2, axis=1)
-        else:
-            logs = log_softmax(as_scores(predictions), axis=1)
-            losses = -logs[np.arange(len(logs)), self.labels]
-        return losses * self.rows.weight
+            return losses * self.rows.weight
+        place, labels, weight = self.observed
+        logs = log_softmax(as_scores(predictions), axis=1)
+        return np.bincount(place, weights=-logs[place, labels] * weight, minlength=len(logs))
 
     def loss(self, predictions: NDArray) -> float:
         """The mean of these."""
@@ -155,13 +184,13 @@ class Pool(NamedTuple):
 
         Members with less than a tenth of the spread of the log-odds are dropped.
         """
-        assert held.labels is not None
-        weight = held.rows.weight * (len(held.rows) / held.rows.weight.sum())
-        scores = np.stack([as_scores(p) for p in predictions])
-        calibration = calibrate_each(scores, held.labels, weight)
+        place, labels, weight = held.observed
+        weight = weight * (len(weight) / weight.sum())
+        scores = np.stack([as_scores(p)[place] for p in predictions])
+        calibration = calibrate_each(scores, labels, weight)
         logs = log_softmax(calibration.logits(scores), axis=2)
         rule = replace(TABLE_CLASSES, max_members=max_members)
-        factors = average(logs, held.labels, weight, rule).weights
+        factors = average(logs, labels, weight, rule).weights
         return cls(factors / factors.sum(), calibration.slope)
 
     def __call__(self, predictions: Sequence[NDArray]) -> NDArray:

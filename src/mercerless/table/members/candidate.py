@@ -41,14 +41,18 @@ class FurtherRows:
     scaled: ScaledTable
     numbers: NDArray
     classes: NDArray | None  # of the distinct rows of the table
+    shares: NDArray | None = None  # of all classes among equal rows, see `Labeled`
 
     @cached_property
     def labeled(self) -> Labeled:
         """These rows, read at their first use."""
         classes = None
+        shares = None
         if self.classes is not None:
             classes = self.classes[self.numbers]
-        return Labeled(self.scaled.rows(self.numbers), classes)
+        if self.shares is not None:
+            shares = self.shares[self.numbers]
+        return Labeled(self.scaled.rows(self.numbers), classes, shares)
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class Contest:
     settings: Settings
     forms: Sequence[str] = ("gaussian",)
     classes: NDArray | None = None  # of the rows
+    shares: NDArray | None = None  # of all classes among equal rows, see `Labeled`
     columns: TreeColumns = field(default_factory=TreeColumns)  # the rows as trees take them
     blocks: Sequence[Callable[[], Rows]] = ()  # further rows that refine bandwidths
     total: Total | None = None  # sums moments over all rows of the table, if `rows` are a part
@@ -75,7 +80,7 @@ class Contest:
 
     @property
     def labeled(self) -> Labeled:
-        return Labeled(self.rows, self.classes)
+        return Labeled(self.rows, self.classes, self.shares)
 
     @property
     def more(self) -> Labeled | None:

@@ -56,9 +56,8 @@ class BoostedTrees:
         if not contest.folds or len(contest.rows) < LIMITS.fewest_rows:
             return []
         trees = tree_candidate(
-            contest.rows,
+            contest.labeled,
             contest.folds,
-            contest.classes,
             contest.settings.seed,
             contest.more,
             [candidate.out_of_fold for candidate in tried],
@@ -139,14 +138,19 @@ def boost(
     leaves: int | None = None,
 ) -> list:
     """Boosted trees with so many iterations, continued if models are given; `categories` are columns of codes."""
-    rows, labels = given
+    rows = given.rows
     X = rows.X
     empty = np.isnan(rows.X).all(axis=0)
     if empty.any():  # in these rows, not in all: of no use, but an error of the models
         X = np.where(empty, 0.0, X)
-    weight: NDArray | None = rows.weight
-    if np.ptp(rows.weight) == 0:  # squared errors without weights are faster
-        weight = None
+    weight = rows.weight
+    labels = None
+    if given.labels is not None:
+        place, labels, weight = given.observed
+        X = X[place]
+    sample_weight = None  # squared errors without weights are faster
+    if np.ptp(weight) > 0:
+        sample_weight = weight
     if leaves is None:
         leaves = 31 if len(rows) >= 1000 else 12
     options: dict[str, Any] = {
@@ -167,7 +171,7 @@ def boost(
         new = [HistGradientBoostingClassifier(**options, max_features=0.5)]
     grown = list(models or new)
     for model, target in zip(grown, targets):
-        model.set_params(max_iter=n_iter).fit(X, target, sample_weight=weight)
+        model.set_params(max_iter=n_iter).fit(X, target, sample_weight=sample_weight)
     return grown
 
 
@@ -184,9 +188,8 @@ def _stages(models: Sequence[Any], X: NDArray, n_functions: int) -> list[NDArray
 
 
 def tree_candidate(
-    rows: Rows,
+    known: Labeled,
     folds: Sequence[Split],
-    labels: NDArray | None,
     seed: int,
     further: Labeled | None = None,
     rivals: Sequence[NDArray] = (),
@@ -198,8 +201,10 @@ def tree_candidate(
     With `further` rows to learn from the trees are not fitted again; far behind the predictions of `rivals` boosting
     ends early, and if many rows need more iterations larger trees compete. `columns` makes the rows for trees.
     """
+    rows = known.rows
+    labels = known.labels
     q = rows.Y.shape[1]
-    every = _seen(Labeled(rows, labels), columns)
+    every = _seen(known, columns)
     given = further
     if further is not None:
         further = _seen(further, columns)
@@ -213,16 +218,16 @@ def tree_candidate(
     stages = []
     models: list[Any] = []
     for number, (train, valid) in enumerate(folds):
-        known = every.take(train).joined(further)
+        learned = every.take(train).joined(further)
         held = every.take(valid)
-        models = [] if number == 0 else grow(known, n_iter)
+        models = [] if number == 0 else grow(learned, n_iter)
         goal = min(
             [held.judge(p[: len(valid)]) for p in rivals] if number == 0 else [], default=np.inf
         )
         loss = np.inf
         while number == 0 and n_iter < most:
             n_iter = min(most, n_iter + max(LIMITS.step, _half(n_iter)))
-            models = grow(known, n_iter, models=models or None)
+            models = grow(learned, n_iter, models=models or None)
             losses = [held.loss(p) for p in _stages(models, held.rows.X, q)]
             before = loss
             loss = min(losses)
@@ -243,10 +248,10 @@ def tree_candidate(
         n_iter = 10 * (best + 1)
         trees = Candidate(LIMITS.name, chosen, partial(_fit_again, every, n_iter, grow, columns))
     wants_more = 10 * (best + 1) >= min(most, LIMITS.usual_iterations)
-    if leaves or len(folds) > 1 or not wants_more or len(known.rows) < LIMITS.many_rows:
+    if leaves or len(folds) > 1 or not wants_more or len(learned.rows) < LIMITS.many_rows:
         return trees
     larger = tree_candidate(
-        rows, folds, labels, seed, given, [*rivals, trees.out_of_fold], columns, LIMITS.large_leaves
+        known, folds, seed, given, [*rivals, trees.out_of_fold], columns, LIMITS.large_leaves
     )
     if larger is None or held.judge(larger.out_of_fold) >= held.judge(trees.out_of_fold):
         return trees
