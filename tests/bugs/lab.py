@@ -199,6 +199,24 @@ BUGS = [
         "test_averaging.py -k log_loss_is_minimal",
     ),
     Bug(
+        "lab2-linear-of-all-rows",
+        "path = linear_path(known.take(train), LIMITS.inverse_penalties)",
+        "path = linear_path(known, LIMITS.inverse_penalties)",
+        "test_table_linear.py -k held_out_labels",
+    ),
+    Bug(
+        "lab2-linear-penalty-of-weights",
+        "model.set_params(C=inverse / weight.sum())",
+        "model.set_params(C=inverse / weight.sum() ** 2)",
+        "test_table_linear.py -k repeated_rows",
+    ),
+    Bug(
+        "lab2-linear-unseen-class",
+        "functions[0] = seen[0].min() - 2.0",
+        "functions[0] = 0.0",
+        "test_table_linear.py -k least_likely",
+    ),
+    Bug(
         "lab2-few-centers",
         "if n <= LIMITS.all_rows or most < LIMITS.fewest_centers:",
         "if n < LIMITS.all_rows:",

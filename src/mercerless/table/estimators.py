@@ -362,8 +362,8 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin,
     Parameters
     ----------
     members : "auto" or list of str, default="auto"
-        What may compete: "local", which must be among them, "ridge" (up to 1000 rows), "wide" (above 1000 rows),
-        "trees" (from 100 rows on) and "experts" (from some 6000 rows on); "auto" means all.
+        What may compete: "local", which must be among them, "ridge" (up to 1000 rows), "linear" (for classes), "wide"
+        (above 1000 rows), "trees" (from 100 rows on) and "experts" (from some 6000 rows on); "auto" means all.
     transform_target : "auto" or None, default="auto"
         Whether a transform of one target with tails competes.
     downweight_outliers : "auto" or None, default="auto"
@@ -610,9 +610,9 @@ class TableClassifier(LocalClassifierMixin, NamedClassifierMixin, _Table):
     """Classification of a table as it is, with its words, dates and empty cells, and nothing to tune.
 
     The members of `TableRegressor` on targets of plus and minus one (one column for two classes, one per class
-    otherwise); above 1000 rows coefficients of least log-loss compete for the wide machines. The members are weighed by
-    log-loss, which is their error in ``validation_errors_``. Probabilities are ``softmax(slope * scores + bias)``,
-    fitted on out-of-fold scores. Tables and weights are those of `TableRegressor`.
+    otherwise), and logistic regression; above 1000 rows coefficients of least log-loss compete for the wide machines.
+    The members are weighed by log-loss, which is their error in ``validation_errors_``. Probabilities are
+    ``softmax(slope * scores + bias)``, fitted on out-of-fold scores. Tables and weights are those of `TableRegressor`.
 
     Parameters
     ----------
@@ -640,7 +640,7 @@ class TableClassifier(LocalClassifierMixin, NamedClassifierMixin, _Table):
         Slope and bias of the probabilities: ``calibration_(scores)``, where the scores are the sum of
         ``member.weight * member(encoding_(X))`` (f of two classes counts as -f / 2 and f / 2). The scores are
         averaged log-odds, so that the slope is near one.
-    members_ : list of LocalForm, Trees and Experts
+    members_ : list of LocalForm, Linear, Trees and Experts
         The members with weight, as in `TableRegressor`, each of which predicts log-odds: one function for two classes,
         and one per class otherwise.
     estimators_ : list of TableClassifier

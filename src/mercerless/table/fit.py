@@ -16,6 +16,7 @@ from mercerless.lab.model import Expansion, LocalForm
 from mercerless.table.encoding import TreeColumns
 from mercerless.table.members.candidate import Candidate, Competitor, Contest, FurtherRows
 from mercerless.table.members.experts import ExpertsOnParts
+from mercerless.table.members.linear import LinearClasses
 from mercerless.table.members.local import LocalMachines
 from mercerless.table.members.ridge import RidgeOnAllRows
 from mercerless.table.members.trees import BoostedTrees
@@ -108,6 +109,8 @@ def competitors_of(plan: TablePlan) -> list[Competitor]:
     competitors: list[Competitor] = [LocalMachines()]
     if plan.all_rows:
         competitors.append(RidgeOnAllRows())
+    if "linear" in plan.members:
+        competitors.append(LinearClasses())
     if "wide" in plan.members:
         competitors.append(WideMachines(plan.n_centers))
     if "trees" in plan.members:

@@ -6,7 +6,7 @@ import numpy as np
 
 from mercerless.lab.data import Plan
 
-MEMBERS = ("local", "ridge", "wide", "trees", "experts")
+MEMBERS = ("local", "ridge", "linear", "wide", "trees", "experts")
 
 
 @dataclass(frozen=True)
