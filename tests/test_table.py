@@ -476,7 +476,7 @@ def test_all_rows_follow_the_protocol():
 @pytest.mark.parametrize("parameters, message", [
     ({"members": "all"}, "members='all' is not known; use 'auto'"),
     ({"members": ["trees"]}, "'local' must be among them"),
-    ({"members": ["local", "forest"]}, "must be 'auto' or a list of local, ridge, wide, trees, experts"),
+    ({"members": ["local", "forest"]}, "must be 'auto' or a list of local, ridge, linear, wide, trees, experts"),
     ({"transform_target": "log"}, "transform_target='log' is not known"),
     ({"downweight_outliers": True}, "downweight_outliers=True is not known"),
     ({"validation_fraction": None}, "validation_fraction=None must lie between 0 and 1"),
