@@ -179,16 +179,6 @@ def test_weights_of_one_are_no_weights():
     assert not np.allclose(doubled.coef, given.coef, rtol=1e-3)
 
 
-def test_a_finer_grid_start_is_next_to_the_best_of_every_second_width():
-    X, support, _, Y = problem()
-    widths = 2.0 ** np.arange(-3, 4)
-    regression = LocalRegression(LocalGaussian, evidence, X, X[support], Y, fixed_columns)
-    trials = [initial_state(regression, [width], [1e-2]) for width in widths]
-    best = min(trials)
-    assert np.argmin([value for value, _, _ in trials]) % 2 == 1  # not among the first tried
-    assert_allclose(initial_state(regression, widths, [1e-2]), best)
-
-
 def test_grid_start_is_the_best_of_the_grid():
     X, support, _, Y = problem()
     widths, ridges = [0.5, 1.0, 2.0], [1e-4, 1e-2, 1.0]

@@ -14,7 +14,6 @@ from scipy.linalg import cho_factor, cho_solve, eigh, lu_solve
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
-from mercerless.core.descent import smallest_of_grid
 from mercerless.core.linalg import factorize, shifted_systems
 from mercerless.core.memory import row_blocks
 from mercerless.core.validation import weights_or_ones
@@ -262,7 +261,7 @@ def initial_state(
 ) -> tuple[float, float, float]:
     """The smallest `evidence` of a grid of shared bandwidths and ridges, and its logarithms of both.
 
-    Widths are tried as in `smallest_of_grid`. One tridiagonal form per width serves all ridges.
+    One tridiagonal form per width serves all ridges. All widths are tried, since the evidence can have several minima.
     Widths at which centers are close to no row but their own are skipped if there are others: the evidence can be
     smallest there (the linear part alone), but it has no slope.
     """
@@ -282,7 +281,7 @@ def initial_state(
         k = int(np.argmin(values))
         return blind, float(values[k]), float(np.log(width)), float(np.log(ridges[k]))
 
-    return smallest_of_grid(lambda k: trial(widths[k]), len(widths))[1:]
+    return min(trial(width) for width in widths)[1:]
 
 
 def descend(
