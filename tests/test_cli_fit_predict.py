@@ -431,7 +431,9 @@ def test_how_sure_and_why(capsys):
     assert "must lie between 0 and 1" in capsys.readouterr().err
     assert main(["fit", "train.csv", "--learner", "neighbors"]) == 0
     assert main(["predict", "model.skops", "new.csv", "--coverage", "0.9"]) == 2
-    assert "gives no sets or intervals; leave out --coverage" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "gives no sets or intervals; leave out --coverage" in message
+    assert "with --learner table" in message
     assert main(["predict", "model.skops", "new.csv", "--reasons", "3"]) == 2
     assert "gives no reasons" in capsys.readouterr().err
 

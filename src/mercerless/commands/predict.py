@@ -178,8 +178,10 @@ def sure_columns(
         sets = model.predict_set(rows, coverage, **back)
         return {f"set at {coverage:g}": [" | ".join(map(str, model.classes_[one])) for one in sets]}
     if not hasattr(model, "predict_interval"):
+        learner = "table" if description["kind"] == "table" else "stack"
         raise ValueError(
-            f"it ({description['learner']}) gives no sets or intervals; leave out --coverage"
+            f"it ({description['learner']}) gives no sets or intervals; leave out --coverage, "
+            f"or fit a model that does with --learner {learner}"
         )
     low, high = model.predict_interval(rows, coverage, **back).T
     return {f"lower at {coverage:g}": low, f"upper at {coverage:g}": high}
