@@ -8,6 +8,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from mercerless import LABClassifier, LABRegressor
 from mercerless.core.averaging import TABLE_NUMBERS, average
+from mercerless.core.calibration import calibrate_scores
 from mercerless.core.choice import choice_parts
 from mercerless.core.folds import OutOfFold, make_folds
 from mercerless.core.scaling import standard_scaling
@@ -24,7 +25,7 @@ from mercerless.table.members.wide import Wide, WideLearner
 from mercerless.table.outliers import scaled_residuals
 from mercerless.table.plan import boosting_rows, center_count
 from mercerless.table.target import join_transformed, possible_transforms
-from mercerless.table.weighing import Labeled, Pool
+from mercerless.table.weighing import Labeled, Pool, as_scores
 
 QUICK = {"n_support": 12, "kernel": "gaussian", "max_iter": 5, "random_state": 0}
 
@@ -151,6 +152,9 @@ def test_losses_and_pools_count_weights_as_repeated_rows():
     every = np.arange(80)
     share = pool(members, every, counts / counts.mean())
     assert_allclose(share, pool(members, rows, np.ones(len(rows))), atol=0.05)
+    held = Labeled(Rows(X, Y, counts / counts.mean()), labels)
+    slopes = [calibrate_scores(as_scores(member), labels, counts).slope for member in members]
+    assert_allclose(Pool.of(members, held, 2).slopes, slopes)
     # scores of another unit have the same say
     scaled = pool([members[0], members[1], 10 * members[2]], every, np.ones(80))
     assert_allclose(scaled, pool(members, every, np.ones(80)), atol=1e-6)

@@ -305,6 +305,8 @@ def test_bad_parameters_speak_before_any_work(distances, blobs):
     y = blobs[1]
     with pytest.raises(ValueError, match="kind='angles' is not known; use 'auto', 'similarity'"):
         automatic(kind="angles").fit(distances, y)
+    with pytest.raises(ValueError, match="direction='forward' is not known; use 'symmetric'"):
+        automatic(direction="forward").fit(distances, y)
     with pytest.raises(ValueError, match="cv=1 must be at least 2 folds"):
         automatic(cv=1).fit(distances, y)
     with pytest.raises(ValueError, match="hold out every row once"):

@@ -117,4 +117,16 @@ BUGS = [
         "pass",
         "test_corpus.py -k 'test_matrices and GraphML'",
     ),
+    Bug(
+        "left-slopes-without-weights",
+        "calibration = calibrate_each(scores, held.labels, weight)",
+        "calibration = calibrate_each(scores, held.labels)",
+        "test_lab_parts.py -k losses_and_pools",
+    ),
+    Bug(
+        "left-direction-unchecked",
+        'check_option("direction", self.direction, ("symmetric", "mean", "both"))',
+        "pass",
+        "test_similarity.py -k bad_parameters_speak",
+    ),
 ]
