@@ -68,6 +68,18 @@ def test_importances_by_hand():
     assert_allclose(importances, [0.2, 0.8, 0.0], atol=0.03)
 
 
+def test_importances_count_held_out_rows_by_their_weights():
+    """In rows of weight the first feature varies most; over all rows both features are alike."""
+    random = np.random.RandomState(0)
+    has_weight = np.arange(600) % 2 == 0
+    table = random.normal(size=(600, 2)) * np.where(has_weight[:, None], [3.0, 0.3], [0.3, 3.0])
+    sample = TrainingSample(table, table.sum(axis=1), np.where(has_weight, 1.0, 0.02), None)
+    importances = sample.importances(TableRegressor(**QUICK), np.zeros(0, dtype=int))
+    # the mean square of a row's change: that of the row itself, and that of all rows
+    changes = np.array([3.0, 0.3]) ** 2 + (3.0**2 + 0.3**2) / 2
+    assert_allclose(importances, changes / changes.sum(), atol=0.06)
+
+
 def test_groups_are_not_on_both_sides():
     random = np.random.RandomState(0)
     groups = np.repeat(np.arange(30), 8)
