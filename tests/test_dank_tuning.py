@@ -216,6 +216,20 @@ def test_tuned_regressor_does_not_depend_on_the_scale_of_y():
 
 
 @pytest.mark.slow
+def test_chosen_parameters_are_in_the_units_of_y():
+    """A power of two changes no rounding, so that the path of the descent is the same."""
+    X, y = make_data(40, False)
+    search = GradientSearch(0, 2)
+    one, large = (
+        DANKRegressor(Gaussian(1.0), search=search, random_state=0).fit(X, unit * y)
+        for unit in (1.0, 1024.0)
+    )
+    np.testing.assert_allclose(large.kernel_.length_scale, one.kernel_.length_scale, rtol=1e-9)
+    np.testing.assert_allclose([large.C_, large.epsilon_], [1024 * one.C_, 1024 * one.epsilon_])
+    np.testing.assert_allclose(large.predict(X), 1024.0 * one.predict(X), rtol=1e-4, atol=1.0)
+
+
+@pytest.mark.slow
 def test_several_classes_and_one_scale():
     X, y = load_iris(return_X_y=True)
     model = DANKClassifier(Gaussian(1.0), search=SEARCH, random_state=0).fit(X[::3], y[::3])

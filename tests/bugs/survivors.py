@@ -135,4 +135,10 @@ BUGS = [
         "np.average(losses)",
         "test_table_importance.py -k held_out_rows_by_their",
     ),
+    Bug(
+        "left-search-in-units-of-one",
+        "size = float(np.std(y[used])) or 1.0",
+        "size = float(np.std(y[used])) and 1.0",
+        "test_dank_tuning.py -k units_of_y",
+    ),
 ]
