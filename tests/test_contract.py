@@ -438,6 +438,24 @@ class TestFitted:
         model.fit(far, np.concatenate([y, y[:9]]), sample_weight=np.repeat([1.0, 0.0], [len(X), 9]))
         assert_allclose(output(model, Z), output(fitted(cls), Z), rtol=1e-6, atol=1e-9)
 
+    def test_a_fit_that_fails_changes_nothing(self, cls):
+        """Otherwise the old coefficients would meet the columns of the new data, without a word."""
+        if cls.__name__.startswith("Hyper"):
+            return  # their fit is their own
+        model = clone(fitted(cls))
+        y = target_of(model)
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        new = pd.DataFrame(Z, columns=["a", "b", "c"])
+        expected = output(model.fit(frame, y), new)
+        swapped = frame[["c", "a", "b"]].assign(a=np.inf)
+        with pytest.raises(ValueError):
+            model.fit(swapped, y)
+        assert_array_equal(output(model, new), expected)
+        if is_classifier(model) or is_regressor(model):
+            with pytest.raises(ValueError):
+                model.fit(frame[["c", "b"]], y[:-1])
+        assert_array_equal(output(model, new), expected)
+
     @pytest.mark.parametrize("n_distinct", [60, 9])
     def test_whole_weights_equal_repetition(self, cls, n_distinct):
         """Whatever folds, calibrations and tolerances: copies are one row that carries their weight."""

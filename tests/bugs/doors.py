@@ -130,6 +130,12 @@ BUGS = [
         "np.bincount(number)",
         f"{CONTRACT} -k 'balanced_classes and (Asymmetric or KreinRidge)'",
     ),
+    Bug(
+        "doors-half-a-fit",
+        "vars(self).clear()\n            vars(self).update(before)\n            raise",
+        "raise",
+        f"{CONTRACT} -k 'fit_that_fails and Krein'",
+    ),
     # copies and weights
     Bug(
         "doors-copies-are-lost",

@@ -6,6 +6,7 @@ Also what classifiers share: targets for classes, one column of scores per class
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from itertools import combinations
 from typing import Any, ClassVar, Self
 
@@ -92,6 +93,22 @@ class NamedRegressorMixin(RegressorMixin):
             At most 1; 0 for the mean of the targets.
         """
         return super().score(X, align_by_name(X, y), align_by_name(X, sample_weight))
+
+
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a fit that fails or is interrupted leave the estimator as it was: fitted as before, or not at all."""
+
+    @wraps(fit)
+    def transaction(self, *args, **kwargs):
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return transaction
 
 
 class FittedEstimator(CallbackSupportMixin, BaseEstimator):
@@ -283,6 +300,7 @@ class KernelPredictor(KernelEstimator):
     """A kernel estimator with targets: documents `fit` and `predict`; subclasses define `_learn` and `_predict`."""
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
@@ -337,6 +355,7 @@ class GroupedPredictor(KernelPredictor):
     """A kernel predictor that cross-validates, and holds out whole groups if they are given."""
 
     @with_callbacks
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -382,6 +401,7 @@ class GroupedPredictor(KernelPredictor):
 class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """A kernel estimator that maps items to features; subclasses define `_learn` and `_transform`."""
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the features.
 

@@ -245,9 +245,8 @@ class _DANK(KernelPredictor):
             )
 
     def _begin(self, X: Any, y: NDArray, weight: NDArray) -> Basis:
-        """Check the parameters and the items; from here on the estimator counts as not fitted."""
+        """Check the parameters and the items."""
         self._check_parameters()
-        self._set_fitted()
         basis = make_basis(*self._train_items(X, weight))
         items = basis.items
         vectors = items.ndim == 2 and not basis.given_as_matrix

@@ -10,7 +10,7 @@ from sklearn.utils import check_consistent_length
 from mercerless.core.blocks import blockwise, check_rows, map_rows
 from mercerless.core.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.core.conformal import ConformalMixin, conformal_rank
-from mercerless.core.estimator import FittedEstimator, Progress, class_scores
+from mercerless.core.estimator import FittedEstimator, Progress, all_or_nothing, class_scores
 from mercerless.core.folds import OutOfFold
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.optional import with_callbacks
@@ -60,6 +60,7 @@ class LocalEstimator(ConformalMixin, ReasonsMixin, FittedEstimator):
     _n_functions: int  # outputs, or 1 for two classes, or classes
 
     @with_callbacks
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,

@@ -10,7 +10,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercerless.core.averaging import Units
 from mercerless.core.conformal import ConformalMixin
-from mercerless.core.estimator import FittedEstimator, NamedClassifierMixin, NamedRegressorMixin
+from mercerless.core.estimator import (
+    FittedEstimator,
+    NamedClassifierMixin,
+    NamedRegressorMixin,
+    all_or_nothing,
+)
 from mercerless.core.folds import OutOfFold, Split, hold_out, make_folds
 from mercerless.core.threads import blas_threads
 from mercerless.core.validation import (
@@ -255,6 +260,7 @@ class HitsClassifier(NamedClassifierMixin, HitsLearner):
         super().__init__(kind=kind, direction=direction, cv=cv, random_state=random_state)
         self.class_weight = class_weight
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -381,6 +387,7 @@ class HitsRegressor(MultiOutputMixin, NamedRegressorMixin, HitsLearner):
 
     _units: Units
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
