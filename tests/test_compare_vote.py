@@ -132,7 +132,7 @@ def test_it_is_recommended_where_no_single_learner_wins(found):
     assert (
         "of the single learners" in result.verdict[0] and "there is no winner" in result.verdict[0]
     )
-    assert result.verdict[1].startswith("Recommended is the vote of the three best, ")
+    assert result.verdict[1].startswith("The vote of the three best is recommended, ")
     assert "vote" not in result.python_command and "vote" not in result.curves
     assert "Vote of the three best" in str(result)
 
@@ -185,7 +185,9 @@ def test_a_learner_far_ahead_is_not_outvoted_by_the_next_two():
     assert not result.has_winner
     assert result.recommended == "table" and result.names[1:2] != ["table"]
     assert "there is no winner" in result.verdict[0]
-    assert not any(sentence.startswith("Recommended is the vote") for sentence in result.verdict)
+    assert not any(
+        sentence.startswith("The vote of the three best is") for sentence in result.verdict
+    )
 
 
 def test_a_learner_that_is_ahead_by_luck_is_outvoted():

@@ -431,7 +431,7 @@ def test_a_vote_names_whose_probabilities_the_file_has(table):
 def test_pictures_and_table_agree(page, table):
     name = table.recommended
     first = [table.results[name][split].scores["accuracy"] for split in table.splits[:5]]
-    confusion = section(page, "What is taken for what")
+    confusion = section(page, "Which classes are confused")
     assert f"of the first repeat: accuracy of {100 * np.mean(first):.1f} %" in confusion
     assert f"the mean of 2 repeats, {100 * table.table[0]['score']:.1f} %" in confusion
     counts = [int(n) for n in re.findall(r"<td style=[^>]*>(\d+)<", confusion)]
@@ -458,7 +458,7 @@ def test_numbers_have_residuals_and_their_metrics():
 def test_the_time_to_decide_is_said_if_it_is_open(table):
     words = time_to_decide(table)
     assert bool(words) == bool(set(table.ties) - {"dummy"})
-    assert all(line.startswith("To tell it from") for line in words)
+    assert all("apart from" in line for line in words)
 
 
 def test_a_page_is_written_by_one_thread(table, monkeypatch):

@@ -47,15 +47,12 @@ def test_the_page_begins_with_the_answer_and_ends_with_the_card(shapes, tmp_path
         "The items",
         "All numbers",
         "Other metrics",
-        "What is taken for what",
+        "Which classes are confused",
         "Worth a look",
         "Model card",
     ]
     places = [page.index(f"<h2>{words}") for words in order]
-    assert (
-        places == sorted(places)
-        and "on new items like these expect accuracy of" in page[: places[0]]
-    )
+    assert places == sorted(places) and ": expect accuracy of" in page[: places[0]]
     assert page.count("<script") == 1 and "<0>" not in page and "&lt;0&gt;" in page
 
 
@@ -90,7 +87,9 @@ def test_numbers_have_a_scatter_and_odd_ones(tmp_path):
 def test_no_interval_is_better_than_perfect():
     row = {"title": "All", "score": 0.99, "low": -0.1, "high": 1.08}
     said = items.answer(SimpleNamespace(table=[row], metric="accuracy", is_decided=True))
-    assert said.endswith("accuracy of 99.0 % (95 % interval 0.0 % to 100.0 %).")
+    assert said.endswith(
+        "accuracy of 99.0 % (95 % interval 0.0 % to 100.0 %) on new items like these."
+    )
 
 
 def test_maps_of_tables_are_by_the_scales_that_matter():

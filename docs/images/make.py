@@ -183,7 +183,7 @@ def draw_pipeline(shapes):
 
 
 # In the picture the map and the differences are beside each other, and nothing else of the report is shown.
-SHOWN = ("The items", "Accuracy, and the difference to the recommended")
+SHOWN = ("The items", "Accuracy, and the difference from the recommended")
 PICTURE_STYLE = """<style>
 body { max-width: none; padding: 1rem; }
 main { max-width: none; display: grid; grid-template-columns: 4fr 7fr; gap: 1rem 2.5rem; padding: 1rem 2rem; }

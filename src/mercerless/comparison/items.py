@@ -221,7 +221,7 @@ def answer(comparison: "Comparison") -> str:
     advice = f"Use {best['title']}"
     if not comparison.is_decided:
         advice = f"Not decided yet, best so far is {best['title']}"
-    return f"{advice}: on new items like these expect {expectation(comparison)}."
+    return f"{advice}: expect {expectation(comparison)} on new items like these."
 
 
 def expectation(comparison: "Comparison") -> str:

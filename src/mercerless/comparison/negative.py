@@ -148,16 +148,16 @@ def negative_sentences(spectrum: Indefiniteness, judged: NegativePart | None) ->
     }[judged.verdict]
     as_good = round(judged.p_value * (judged.n_permutations + 1)) - 1
     counted = (
-        f"{as_good} of {judged.n_permutations} copies of it that were shuffled among the items "
-        "predicted as well"
+        f"{as_good} of {judged.n_permutations} copies of it, shuffled among the items, predicted "
+        "as well"
     )
     if judged.verdict == "useful":
         second = f"By squared error, {counted} (p = {judged.p_value:.3g})."
     elif judged.p_value <= 0.05:
         second = (
-            f"It is related to the labels, for by squared error only {counted} (p = "
-            f"{judged.p_value:.3g}): another "
-            "question than whether it tells anything that the positive part does not."
+            f"It is related to the labels, since by squared error only {counted} (p = "
+            f"{judged.p_value:.3g}); whether it adds anything to the positive part is another "
+            "question."
         )
     else:
         second = (

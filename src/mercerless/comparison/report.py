@@ -418,15 +418,15 @@ def time_to_decide(comparison: "Comparison") -> list[str]:
     title = comparison.learner(rivals[0]).title
     n_items = len(comparison.problem.y)
     if difference <= 0.0 or (width / difference) ** 2 > 1000.0:
-        return [f"To tell it from {title}, no number of items that one could collect is enough."]
+        return [f"No number of items that one could collect would tell it apart from {title}."]
     factor = (width / difference) ** 2
     items = float(f"{factor * n_items:.2g}")
     seconds = factor * comparison.elapsed
     return [
-        f"To tell it from {title}, if the difference stays as it is, takes about {items:,.0f} "
-        f"items like these instead of {n_items:,}, and at least "
-        f"{duration(float(f'{seconds:.2g}'))} "
-        "for such a comparison; more repeats of these items would not decide it."
+        f"Telling it apart from {title} would take about {items:,.0f} items like these instead of "
+        f"{n_items:,}, if the difference stays as it is, and at least "
+        f"{duration(float(f'{seconds:.2g}'))} for such a comparison; more repeats of these items "
+        "would not decide it."
     ]
 
 

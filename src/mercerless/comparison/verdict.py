@@ -49,7 +49,7 @@ def _undecided(comparison: "Comparison") -> list[str]:
         "Not decided yet: most learners were not scored on all splits and all items. Best so far "
         "is "
         f"{best['title']}, mean {metric} {score}.",
-        f"The rest takes about {time_left}; to go on: {comparison.command_to_continue}",
+        f"The rest takes about {time_left}; to continue: {comparison.command_to_continue}",
     ]
 
 
@@ -66,8 +66,7 @@ def _missing(comparison: "Comparison") -> list[str]:
         )
     if failed:
         names = _and(_titles(comparison, failed))
-        have = "has" if len(failed) == 1 else "have"
-        sentences.append(f"{len(failed)} of {total} learners {have} failed: {names}.")
+        sentences.append(f"{len(failed)} of {total} learners failed: {names}.")
     rows = [row for row in comparison.table if row["learner"] != VOTE]
     small = [f"{row['title']} ({row['n_train']:,})" for row in rows if row["part"] < 1.0]
     if small:
@@ -100,12 +99,11 @@ def _without_winner(comparison: "Comparison", first: str, best: dict[str, Any]) 
     sentences = [f"{first}, but there is no winner: {listed} not distinguishable from it."]
     if comparison.recommended == VOTE:
         sentences.append(
-            "Recommended is the vote of the three best, "
+            "The vote of the three best is recommended, "
             f"{_and(_titles(comparison, comparison.members))}: "
-            f"{format_score(comparison.metric, table[0]['score'])}, with members chosen by other "
-            "splits than the one "
-            "that scores them. Which of several such learners comes first is chance, and its own "
-            "score is too good."
+            f"{format_score(comparison.metric, table[0]['score'])}, with members chosen on other "
+            "splits than the one that scores them. Which of several such learners comes first is "
+            "a matter of chance, and its own score is too optimistic."
         )
     rows = [row for row in table if row["learner"] in {best["learner"], *tied} - {"dummy"}]
     fastest = min(rows, key=lambda row: row["fit_time"], default=best)
