@@ -157,6 +157,38 @@ def test_percentages_of_new_rows_are_those_of_the_training_rows(capsys):
     assert predictions[0] == predictions[1] and notes == [False, True]
 
 
+def test_categories_of_new_rows_may_be_missing_or_strange(capsys):
+    rows = [f"{'red' if i % 3 else 'blue'},{i % 7},{i / 4 + i % 3:.2f}\n" for i in range(40)]
+    Path("train.csv").write_text("color,age,y\n" + "".join(rows))
+    Path("gaps.csv").write_text("color,age\n,3\n,4\n")
+    Path("strange.csv").write_text("color,age\nRED,3\ngreen,4\n")
+    arguments = ["--labels", "y", "--task", "regression", "--learner", "linear"]
+    assert main(["fit", "train.csv", *arguments]) == 0
+    capsys.readouterr()
+    assert main(["predict", "model.skops", "gaps.csv"]) == 0
+    assert "no word" not in capsys.readouterr().out
+    assert main(["predict", "model.skops", "strange.csv"]) == 0
+    note = "no word in column 'color', such as 'RED', was in the training rows, such as 'blue'"
+    assert note in capsys.readouterr().out
+
+
+def test_transposed_rows_of_a_matrix_are_recognized(capsys):
+    pd = pytest.importorskip("pandas")
+    points = np.arange(20) % 7 + np.arange(20) / 20
+    D = np.abs(np.subtract.outer(points, points))
+    names = [f"item{i}" for i in range(20)]
+    pd.DataFrame(D, names, names).to_csv("D.csv")
+    Path("y.txt").write_text("\n".join("ab"[i % 2] for i in range(20)))
+    assert main(["fit", "D.csv", "--labels", "y.txt", "--learner", "neighbors"]) == 0
+    pd.DataFrame(D[:, :3], names, ["new1", "new2", "new3"]).to_csv("new.csv")
+    np.save("new.npy", D[:, :3])
+    capsys.readouterr()
+    assert main(["predict", "model.skops", "new.csv"]) == 2
+    assert "has the training items in its rows; transpose it" in capsys.readouterr().err
+    assert main(["predict", "model.skops", "new.npy"]) == 2
+    assert "one for each of the training items; transpose it." in capsys.readouterr().err
+
+
 def test_empty_rows_at_the_end_have_no_predictions(capsys):
     write_dates("train.csv", "{:.1f}".format, "{:%Y-%m-%d}".format)
     write_dates("new.csv", "{:.1f}".format, "{:%Y-%m-%d}".format, end=";;\n;;\n")

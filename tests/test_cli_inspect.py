@@ -1,6 +1,7 @@
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -318,3 +319,13 @@ def test_a_page_with_a_map_of_the_items(folder, gram, labels, capsys):
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert page.count("<title>item ") == 30 and "The eigenvalues" in page and "<script" not in page
     assert ("&lt;a&gt;" in page) == labels and "<a>" not in page
+
+
+def test_a_table_is_no_matrix(capsys):
+    pytest.importorskip("pandas")
+    Path("t.csv").write_text("a,b,y\n" + "1,red,no\n2,blue,yes\n" * 9)
+    assert main(["inspect", "t.csv"]) == 2
+    sentence = (
+        "is a table of 18 rows and 2 columns, not a square matrix; 'mercerless compare' takes"
+    )
+    assert sentence in capsys.readouterr().err

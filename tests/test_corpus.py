@@ -1514,3 +1514,26 @@ def test_further_formats_of_dates(tmp_path, form):
     days = pd.date_range("2020-01-20 15:00", periods=N, freq="29h").strftime(form)
     TABLE.assign(b=days).to_csv(tmp_path / "t.csv", index=False)
     assert read_problem(tmp_path / "t.csv").roles["b"] == f"date {form}"
+
+
+@pytest.mark.parametrize("form", ["same", "words", "codes", "unit"])
+def test_columns_that_tell_the_labels_are_mentioned(tmp_path, form):
+    labels = {"left": "L", "right": "R"}
+    column = {
+        "same": TABLE["target"],
+        "words": TABLE["target"].map(labels),
+        "codes": (TABLE["target"] == "left").astype(int),
+        "unit": 32 + 1.8 * TABLE["c"],
+    }[form]
+    table = TABLE.assign(a=column)
+    label = "c" if form == "unit" else "target"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    guesses = read_problem(tmp_path / "t.csv", labels=label).guesses
+    told = [guess.value for guess in guesses if guess.what == "the labels themselves"]
+    assert told == ["column 'a'"]
+    table.loc[3, "a"] = table.loc[4, "a"] if form != "unit" else 0.0
+    assert table["a"].nunique() > 1
+    table.loc[0, "target"], table.loc[1, "target"] = table.loc[1, "target"], table.loc[0, "target"]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    guesses = read_problem(tmp_path / "t.csv", labels=label).guesses
+    assert not any(guess.what == "the labels themselves" for guess in guesses)

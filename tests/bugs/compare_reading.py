@@ -550,7 +550,7 @@ BUGS = [
     ),
     Bug(
         "read-similarities-with-an-empty-diagonal",
-        'if matrix_kind(known).kind == "similarity":',
+        'if lacks_diagonal(table, len(whole)) and (kind or _kind(whole)) == "similarity":',
         "if False:",
         f"{CORPUS} -k may_have_gaps",
     ),
@@ -573,4 +573,28 @@ BUGS = [
         f"{CORPUS} -k repeated_values",
     ),
     Bug("read-gap-codes-without-a-word", "if is_far:", "if False:", f"{CORPUS} -k odd_numbers"),
+    Bug(
+        "read-strange-words-without-a-word",
+        "if len(words) and levels and not words.isin(levels).any():",
+        "if False:",
+        f"{FIT} -k missing_or_strange",
+    ),
+    Bug(
+        "read-rows-of-gaps-as-floats",
+        'column.astype(object).map(str, na_action="ignore").astype(object)',
+        'column.astype(object).map(str, na_action="ignore")',
+        f"{FIT} -k missing_or_strange",
+    ),
+    Bug(
+        "read-labels-in-other-words-without-a-word",
+        "return len(pairs) == n_values == n_classes",
+        "return list(values) == list(y)",
+        f"{CORPUS} -k tell_the_labels",
+    ),
+    Bug(
+        "read-square-without-its-last-column",
+        "if not table.named and len(columns) == len(table.frame):",
+        "if False:",
+        "test_cli_compare.py -k gap.csv",
+    ),
 ]

@@ -106,6 +106,13 @@ def without_search(estimator: Any) -> Any:
     return getattr(estimator, "best_estimator_", estimator)
 
 
+def category_levels(problem: Problem) -> dict[str, list[str]]:
+    """Return the words of every column of categories, which 'predict' compares with those of new rows."""
+    roles = problem.roles or {}
+    names = [name for name, role in roles.items() if role.startswith("category")]
+    return {name: sorted(problem.X[name].dropna().astype(str).unique()) for name in names}
+
+
 def describe(problem: Problem, learner: Learner) -> dict[str, Any]:
     """Return the description that 'predict' needs to read new items, as plain values."""
     similarity = problem.similarity
@@ -135,5 +142,6 @@ def describe(problem: Problem, learner: Learner) -> dict[str, Any]:
         "similarity": similarity,
         "missing": problem.missing,
         "percents": problem.percents,
+        "levels": category_levels(problem),
         "matrices": list(problem.matrices) if problem.others else [],
     }

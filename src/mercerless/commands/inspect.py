@@ -168,6 +168,17 @@ def read(args: argparse.Namespace) -> InspectedMatrix:
     return InspectedMatrix(values, name, labels, kind)
 
 
+def check_matrix(table: CellTable) -> None:
+    """Raise if a table has neither the shape of a matrix nor that of its triangle or of all pairs in one line."""
+    n_rows, n_columns = table.frame.shape
+    if 1 in (n_rows, n_columns) or n_columns in (n_rows, n_rows - 1) or table.ragged:
+        return
+    raise ValueError(
+        f"{table.what} is a table of {n_rows} rows and {n_columns} columns, not a square matrix; "
+        "'mercerless compare' takes tables and lists of pairs."
+    )
+
+
 def labeled_items(values: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
     """Return the matrix and the labels of the items that have one, and print how many have none."""
     labeled = np.flatnonzero([not is_missing(label) for label in labels])
@@ -203,6 +214,7 @@ def read_matrix(
         labels = None
         if label is not None:
             labels = parse_labels(content.text(label), files.name_of(path), content.none_is_missing)
+        check_matrix(content.without([label]))
         values, ids = matrices.as_matrix(content.without([label]), gaps=True, kind=kind)
         return values, name, labels, ids
     key = arrays.find_matrix(content, path, array)

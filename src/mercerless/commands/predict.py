@@ -252,6 +252,7 @@ def is_sound(description: dict[str, Any]) -> bool:
         "roles": dict | None,
         "missing": list,
         "percents": list,
+        "levels": dict,
         "matrices": list,
     }
     if not all(isinstance(description[key], kind) for key, kind in fields.items()):
@@ -259,6 +260,7 @@ def is_sound(description: dict[str, Any]) -> bool:
     roles, ids, items = (description[key] for key in ("roles", "ids", "items"))
     texts = [*(roles or {}).values(), *(ids or ()), *(items or ())]
     texts += [*description["missing"], *description["percents"], *description["matrices"]]
+    texts += [word for words in description["levels"].values() for word in words]
     columns = items if items is not None or description["kind"] == "table" else ids
     return (
         all(isinstance(text, str) for text in texts)
@@ -321,8 +323,10 @@ def read_rows(path: str, choice: FileChoice, description: dict) -> tuple[Any, Se
         rows = check_real(rows, what)
     if rows.shape[1] != width:
         of = "columns of the training table" if description["kind"] == "table" else "training items"
+        remedy = "; transpose it" if len(rows) == width else ""
         raise ValueError(
-            f"{what} has {rows.shape[1]} columns; there must be {width}, one for each of the {of}."
+            f"{what} has {rows.shape[1]} columns; there must be {width}, one for each of the "
+            f"{of}{remedy}."
         )
     if description["kind"] != "table" and description["takes"] == "distances":
         rows = as_distances(
@@ -399,6 +403,11 @@ def matrix_rows(table: CellTable, ids: Sequence[str] | None) -> NDArray:
         raise ValueError(f"{table.ragged}; give every row one number per training item.")
     if ids is not None and table.named and list(table.frame.columns) != list(ids):
         gone = [name for name in ids if name not in table.frame.columns]
+        if gone and table.ids is not None and set(ids) <= set(table.ids):
+            raise ValueError(
+                f"{table.what} has the training items in its rows; transpose it, so that they "
+                "are the columns and every new item is a row."
+            )
         if gone:
             raise ValueError(
                 f"{table.what} has no column for the training item {gone[0]!r} ({len(gone)} of "
@@ -439,6 +448,7 @@ def table_rows(table: CellTable, description: dict) -> Any:
             columns[name] = as_known_dates(table, name, cells, role)
         else:
             columns[name] = cells
+            note_strange_words(table, name, cells, description["levels"].get(name, []))
     rows = coerce(pd.DataFrame(columns), roles)
     if description["prepared"]:
         return rows
@@ -495,6 +505,16 @@ def note_percents(table: CellTable, name: str, is_expected: bool) -> None:
         f"{table.what}: column {name!r} has {of_these}, but the training rows {of_trained}; "
         "12.5 % is taken as 0.125"
     )
+
+
+def note_strange_words(table: CellTable, name: str, cells: Any, levels: list[str]) -> None:
+    """Print a note if a column of categories has none of the words of the training rows."""
+    words = cells.dropna().astype(str)
+    if len(words) and levels and not words.isin(levels).any():
+        print(
+            f"{table.what}: no word in column {name!r}, such as {words.iloc[0]!r}, was in the "
+            f"training rows, such as {levels[0]!r}; all count as unknown"
+        )
 
 
 def as_known_dates(table: CellTable, name: str, cells: Any, role: str) -> Any:

@@ -187,7 +187,8 @@ def coerce(frame: "DataFrame", roles: Mapping[str, str]) -> "DataFrame":
             is_read = column.dtype.kind == "M"
             columns[name] = column if is_read else as_dates(column, date_format(role))
         else:
-            columns[name] = column.astype(object).map(str, na_action="ignore")
+            # pandas makes a column without any word one of floats
+            columns[name] = column.astype(object).map(str, na_action="ignore").astype(object)
     return pd.DataFrame(columns)
 
 

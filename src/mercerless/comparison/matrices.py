@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mercerless.comparison.files import name_of
 from mercerless.comparison.tables import CellTable, Pairs, is_number
 from mercerless.core.memory import check_memory
+from mercerless.spectra import matrix_kind
 
 
 def as_matrix(
@@ -17,7 +18,8 @@ def as_matrix(
     """Return the numbers of a table and the names of its rows; a triangle becomes the whole symmetric matrix.
 
     Columns are put into the order of the rows by their names; `gaps` allows entries of a square matrix to be missing.
-    If a triangle lacks the diagonal, it is the largest entry for the `kind` similarity, and zero otherwise.
+    If a triangle lacks the diagonal, it is the largest entry of similarities, and zero otherwise; without `kind`, it is
+    inferred which they are.
     """
     check_numbers(table)
     values = table.frame.to_numpy(np.float64)
@@ -28,7 +30,7 @@ def as_matrix(
     if np.isnan(values).any():
         whole = _from_triangle(values, n_items if ids is None else len(ids))
         if whole is not None:
-            if kind == "similarity" and lacks_diagonal(table, len(whole)):
+            if lacks_diagonal(table, len(whole)) and (kind or _kind(whole)) == "similarity":
                 np.fill_diagonal(whole, np.nanmax(whole))
             has_names = ids is not None and len(ids) == len(whole)
             return whole, ids if has_names else None
@@ -43,6 +45,11 @@ def as_matrix(
     if names != ids and sorted(names) == sorted(ids):
         values = table.frame[list(ids)].to_numpy(np.float64)
     return values, ids
+
+
+def _kind(values: NDArray) -> str:
+    """Infer the kind of a matrix that may have gaps."""
+    return matrix_kind(np.where(np.isnan(values), np.nanmean(values), values)).kind
 
 
 def lacks_diagonal(table: CellTable, n_items: int) -> bool:

@@ -332,27 +332,44 @@ def _check_group_gaps(groups: NDArray | None) -> None:
 
 
 def _note_copies_of_target(problem: Problem, guesses: list[Guess]) -> None:
-    """Record columns of a table that hold the labels themselves."""
+    """Record columns of a table that hold the labels themselves, under other names or in another unit."""
     if problem.is_matrix:
         return
     columns = problem.X.items() if hasattr(problem.X, "items") else enumerate(problem.X.T)
     names = list(problem.roles or ())
-    are_numbers = problem.y.dtype.kind in "biuf"
     copies = []
     for place, (name, column) in enumerate(columns):
         values = np.asarray(column)
-        if (values.dtype.kind in "biuf") != are_numbers:
-            continue
-        is_copy = (
-            np.array_equal(values, problem.y) if are_numbers else list(values) == list(problem.y)
-        )
-        if is_copy:
+        is_copy = _names_classes if problem.is_classification else _is_linear
+        if is_copy(values, problem.y):
             copies.append(names[place] if names else str(name))
     if copies:
-        why = "leave it out unless it is known before the label is"
+        why = "it tells every label; leave it out unless it is known before the label is"
         guesses.append(
             Guess("the labels themselves", f"column {listed(map(repr, copies))}", why, "drop")
         )
+
+
+def _names_classes(values: NDArray, y: NDArray) -> bool:
+    """Whether every value stands for one class, and every class has one value."""
+    n_classes = len(np.unique(y))
+    if values.dtype.kind in "iuf" and len(np.unique(values[:1000])) > n_classes:
+        return False
+    pairs = set(zip(map(str, values), map(str, y)))
+    n_values = len({value for value, _ in pairs})
+    return len(pairs) == n_values == n_classes
+
+
+def _is_linear(values: NDArray, y: NDArray) -> bool:
+    """Whether a column is a linear function of the target, up to rounding."""
+    if values.dtype.kind not in "biuf":
+        return False
+    values = values.astype(np.float64)
+    if not np.isfinite(values).all() or np.ptp(values) == 0.0 or np.ptp(y) == 0.0:
+        return False
+    # scaled first, so that no product overflows
+    correlation = np.corrcoef(values / np.abs(values).max(), y / np.abs(y).max())[0, 1]
+    return bool(abs(correlation) > 1.0 - 1e-9)
 
 
 def _without_gaps(X: NDArray, kind: str | None, guesses: list[Guess]) -> NDArray:

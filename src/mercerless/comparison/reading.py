@@ -501,9 +501,6 @@ class _Source:
         if table.ragged or has_gaps or len(X) != len(table.frame):
             self.guess("matrix", f"{len(X)} x {len(X)}", "the file has one triangle of it", "kind")
             if self.kind is None and matrices.lacks_diagonal(table, len(X)):
-                known = np.where(np.isnan(X), np.nanmean(X), X)
-                if matrix_kind(known).kind == "similarity":
-                    np.fill_diagonal(X, np.nanmax(X))
                 self.guess("diagonal", f"{X[0, 0]:g}", "the file lacks it", "kind")
         return self.make(X, self._labels(y, len(X), ids), groups, ids=ids, test=test)
 

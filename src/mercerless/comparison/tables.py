@@ -419,10 +419,12 @@ def _count_title_rows(rows: list[str], separator: str) -> int:
 
 
 def _without_trailing(table: CellTable, header: list[str]) -> CellTable:
-    """Leave out the empty columns without a name that marks at the ends of the lines make."""
+    """Leave out the empty columns without a name that marks at the ends of the lines make; not those of a square."""
     columns = list(table.frame.columns)
+    if not table.named and len(columns) == len(table.frame):
+        return table
     last = len(columns)
-    while last > 1 and not header[last - 1] and table.frame.iloc[:, last - 1].isna().all():
+    while last > 1 and not header[last - 1] and not any(table.text(columns[last - 1])):
         last -= 1
     return table.without(columns[last:])
 
