@@ -172,6 +172,36 @@ def test_categories_of_new_rows_may_be_missing_or_strange(capsys):
     assert note in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("form", ["distance", "bits"])
+def test_new_items_may_be_given_as_pairs(form):
+    points = 10 * (np.arange(24) % 5) + np.arange(24) / 20
+    near = 100 - np.abs(np.subtract.outer(points, points))
+    values = near if form == "bits" else 100 - near
+    further = ",7" if form == "bits" else ""
+
+    def write(name, firsts):
+        rows = [
+            f"i{a},i{b},{values[a, b]:.3f}{further}\n" for a in firsts for b in range(20) if a != b
+        ]
+        header = f"query,target,{form}" + (",length\n" if further else "\n")
+        Path(name).write_text(header + "".join(rows))
+
+    write("train.csv", range(20))
+    write("new.csv", range(20, 24))
+    Path("y.csv").write_text("".join(f"i{i},{'low' if i % 5 < 2 else 'high'}\n" for i in range(20)))
+    assert main(["fit", "train.csv", "--labels", "y.csv", "--learner", "neighbors"]) == 0
+    assert main(["predict", "model.skops", "new.csv"]) == 0
+    found = {
+        row[0]: row[-1] for row in csv.reader(Path("predictions.csv").read_text().splitlines())
+    }
+    assert {name: found[name] for name in ("i20", "i21", "i22", "i23")} == {
+        "i20": "low",
+        "i21": "low",
+        "i22": "high",
+        "i23": "high",
+    }
+
+
 def test_transposed_rows_of_a_matrix_are_recognized(capsys):
     pd = pytest.importorskip("pandas")
     points = np.arange(20) % 7 + np.arange(20) / 20

@@ -597,4 +597,10 @@ BUGS = [
         "if False:",
         "test_cli_compare.py -k gap.csv",
     ),
+    Bug(
+        "read-new-pairs-as-rows",
+        'content = listed_pairs(content, description["ids"]) or content',
+        "pass",
+        f"{FIT} -k given_as_pairs",
+    ),
 ]

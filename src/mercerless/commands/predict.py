@@ -153,7 +153,8 @@ def run(args: argparse.Namespace) -> int:
     writer.writerow(columns)
     writer.writerows([harmless(cell) for cell in row] for row in zip(*columns.values()))
     write_text(output, text.getvalue())
-    print(f"{len(predicted)} predictions\n{output}")
+    count = "1 prediction" if len(predicted) == 1 else f"{len(predicted)} predictions"
+    print(f"{count}\n{output}")
     return 0
 
 
@@ -294,6 +295,8 @@ def read_rows(path: str, choice: FileChoice, description: dict) -> tuple[Any, Se
         rows = item_similarities(items, trained_items(description), description["similarity"])
     else:
         content = formats.read(file, choice.format, choice.sheet)
+        if isinstance(content, CellTable) and description["kind"] != "table":
+            content = listed_pairs(content, description["ids"]) or content
         if isinstance(content, Items):
             raise ValueError(
                 f"{what} holds sequences, but the model was fitted on a {description['kind']}."
@@ -533,6 +536,27 @@ def as_known_dates(table: CellTable, name: str, cells: Any, role: str) -> Any:
     why = f" ({reason})" if reason else ""
     print(f"{found} where dates were{why}: missing, with {int(is_unread.sum()) - 1} more")
     return dates
+
+
+def listed_pairs(table: CellTable, ids: Sequence[str] | None) -> Pairs | None:
+    """Return the rows as pairs with a number if every row names a training item; None if they are no pairs."""
+    n_columns = table.frame.shape[1]
+    if ids is None or table.ids is not None or n_columns < 3 or set(ids) & set(table.frame.columns):
+        return None
+    first, second, number = map(str, table.frame.columns[:3])
+    pairs = list(zip(table.text(first), table.text(second)))
+    trained = set(ids)
+    if not all(trained.intersection(pair) for pair in pairs):
+        return None
+    score = matrices.bit_score(table)
+    if score is not None:
+        return matrices.best_hits(table, score)
+    if n_columns > 3:
+        return None
+    matrices.check_numbers(table, [number])
+    values = table.frame[number].to_numpy(np.float64)
+    names = [list(column) for column in zip(*pairs)]
+    return Pairs(table.path, *names, values, number, "every row is a pair", lines=table.lines)
 
 
 def pair_rows(pairs: Pairs, description: dict) -> tuple[NDArray, list[str]]:

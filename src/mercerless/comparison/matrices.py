@@ -160,6 +160,29 @@ class PairMatrix(NamedTuple):
     n_unlisted: int
 
 
+def bit_score(table: CellTable) -> str | None:
+    """Return the column of bit scores, or None."""
+    names = map(str, table.frame.columns[2:])
+    return next((name for name in names if name.lower() in ("bits", "bitscore")), None)
+
+
+def best_hits(table: CellTable, score: str) -> Pairs:
+    """Return the pairs that the first two columns name, each with its best score."""
+    check_numbers(table, [score])
+    first, second = (table.text(name) for name in table.frame.columns[:2])
+    best = table.frame[score].groupby([first, second], sort=False).max()
+    pairs = best.index.to_list()
+    return Pairs(
+        table.path,
+        [one for one, _ in pairs],
+        [other for _, other in pairs],
+        best.to_numpy(np.float64),
+        score,
+        "every row is a hit with its bit score",
+        kind="similarity",
+    )
+
+
 def pair_matrix(pairs: Pairs, kind: str) -> PairMatrix:
     """Convert a list of pairs into a matrix: a pair in one direction counts for both unless the pairs are directed.
 

@@ -761,25 +761,14 @@ class _Source:
         if len(read_labels(self.labels or "", n_rows)) == n_rows:  # a label for every row
             return None
         numbers = list(map(str, table.frame.columns[2:]))
-        score = next((name for name in numbers if name.lower() in ("bits", "bitscore")), None)
+        score = matrices.bit_score(table)
         if score is None:
             raise ValueError(
                 f"{self.what} lists pairs of items with several columns, {listed(numbers)}; keep "
                 "the one with their similarity or distance, and leave out the others, such as "
                 f"with --drop {shlex.quote(numbers[-1])}."
             )
-        matrices.check_numbers(table, [score])
-        best = table.frame[score].groupby([first, second], sort=False).max()
-        pairs = best.index.to_list()
-        return Pairs(
-            self.path,
-            [one for one, _ in pairs],
-            [other for _, other in pairs],
-            best.to_numpy(np.float64),
-            score,
-            "every row is a hit with its bit score",
-            kind="similarity",
-        )
+        return matrices.best_hits(table, score)
 
     def _from_pairs(self, pairs: Pairs) -> Problem:
         """Convert a list of pairs into a matrix, and record the numbers of pairs that are not listed."""
