@@ -315,6 +315,20 @@ TABLES |= {
         {},
         X,
     ),
+    "two titles above the header": ("t.csv", text('"Sales, 2020"\nby me\n\n' + CSV), COLUMN, X),
+    "single quotes": (
+        "t.csv",
+        text(TABLE.to_csv(index=False, quotechar="'", quoting=1)),
+        COLUMN,
+        X,
+    ),
+    "a header that is a comment": ("t.csv", text("# by me\n# " + CSV), COLUMN, X),
+    "JSON records below a name": (
+        "t.json",
+        text('{"rows": ' + TABLE.to_json(orient="records") + "}"),
+        COLUMN,
+        X,
+    ),
     "R's column X": ("t.csv", text(TABLE.to_csv(index_label="X")), COLUMN, X),
     "Stata": ("t.dta", frame("to_stata", write_index=False), COLUMN, X),
     "Stata by another name": (
@@ -1025,6 +1039,12 @@ def test_labels_stay_text_unless_they_are_plain_numbers(tmp_path, cells, expecte
 
 #: (file, writer, arguments, sentence)
 REFUSED = {
+    "a separator nobody expects": (
+        "t.csv",
+        text(CSV.replace(",", "^")),
+        {},
+        "has one column and no labels; separate cells by commas",
+    ),
     "pairs with several numbers": (
         "p.csv",
         with_labels(lines([(*pair, 7, "x") for pair in pairs(D)]), BY_ID),

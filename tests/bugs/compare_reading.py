@@ -598,6 +598,12 @@ BUGS = [
         "test_cli_compare.py -k gap.csv",
     ),
     Bug(
+        "read-headers-in-comments-as-none",
+        "header = _commented_header(text, lines[0], rows, separator)",
+        'header = ""',
+        f"{CORPUS} -k tables",
+    ),
+    Bug(
         "read-new-pairs-as-rows",
         'content = listed_pairs(content, description["ids"]) or content',
         "pass",

@@ -544,9 +544,10 @@ def listed_pairs(table: CellTable, ids: Sequence[str] | None) -> Pairs | None:
     if ids is None or table.ids is not None or n_columns < 3 or set(ids) & set(table.frame.columns):
         return None
     first, second, number = map(str, table.frame.columns[:3])
-    pairs = list(zip(table.text(first), table.text(second)))
+    names = table.text(first)
+    others = table.text(second)
     trained = set(ids)
-    if not all(trained.intersection(pair) for pair in pairs):
+    if not all(trained.intersection(pair) for pair in zip(names, others)):
         return None
     score = matrices.bit_score(table)
     if score is not None:
@@ -555,8 +556,8 @@ def listed_pairs(table: CellTable, ids: Sequence[str] | None) -> Pairs | None:
         return None
     matrices.check_numbers(table, [number])
     values = table.frame[number].to_numpy(np.float64)
-    names = [list(column) for column in zip(*pairs)]
-    return Pairs(table.path, *names, values, number, "every row is a pair", lines=table.lines)
+    why = "every row is a pair of items and a number"
+    return Pairs(table.path, names, others, values, number, why, lines=table.lines)
 
 
 def pair_rows(pairs: Pairs, description: dict) -> tuple[NDArray, list[str]]:

@@ -204,6 +204,11 @@ def _load_json(text: str) -> Any:
         return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
+def _are_records(value: Any) -> bool:
+    """Whether a value is a list of records."""
+    return isinstance(value, list) and all(isinstance(record, dict) for record in value)
+
+
 def _json_frame(content: Any) -> "DataFrame":
     pd = pandas()
     if isinstance(content, dict):
@@ -211,6 +216,8 @@ def _json_frame(content: Any) -> "DataFrame":
             return pd.DataFrame(content["data"], content.get("index"), content["columns"])
         if isinstance(content.get("data"), list):
             content = content["data"]
+        elif len(content) == 1 and _are_records(*content.values()):
+            (content,) = content.values()
     if isinstance(content, list):
         if all(isinstance(record, dict) for record in content):
             return pd.json_normalize(content)

@@ -47,7 +47,7 @@ def as_matrix(
     return values, ids
 
 
-def _kind(values: NDArray) -> str:
+def _kind(values: NDArray) -> str | None:
     """Infer the kind of a matrix that may have gaps."""
     return matrix_kind(np.where(np.isnan(values), np.nanmean(values), values)).kind
 

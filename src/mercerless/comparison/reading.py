@@ -64,7 +64,8 @@ def read_problem(
     Parameters
     ----------
     path : path-like
-        A file of arrays (.npy, .npz, .mat), a table (text of any kind, .parquet, .feather, .xlsx, .json, .arff),
+        A file of arrays (.npy, .npz, .mat), a table (text of any kind, .parquet, .feather, .xlsx, .dta, .json, .arff,
+        .libsvm),
         time series (.ts), sequences (.fasta), molecules (.smi), hits of a search (BLAST's outfmt 6) or a graph
         (.graphml, edge lists), compressed or not; "-" is the standard input. The content decides, not the ending.
     labels : str or None, default=None
@@ -583,9 +584,9 @@ class _Source:
         other = [pair for pair in zip(cells, plain) if pair[0] != pair[1] and is_number(pair[1])]
         if not other:
             return
-        in_parentheses = [pair for pair in other if pair[0].startswith("(")]
-        not_zero = [pair for pair in other if float(pair[1])]
-        cell, number = (in_parentheses or not_zero or other)[0]
+        not_zero = [pair for pair in other if float(pair[1])] or other
+        in_parentheses = [pair for pair in not_zero if pair[0].startswith("(")]
+        cell, number = (in_parentheses or not_zero)[0]
         column = "column" if len(names) == 1 else "columns"
         what = f"{column} {listed(map(repr, names), 3)}, such as {cell}"
         self.guess("numbers", what, f"read as {float(number):.15g}", option)
@@ -629,6 +630,11 @@ class _Source:
             )
             return names[0]
         n_rows = len(table.frame)
+        if len(names) == 1 and n_rows > 1 and table.source is not None:
+            raise ValueError(
+                f"{self.what} has one column and no labels; separate cells by commas, semicolons "
+                "or tabs, or give the labels with --labels FILE, one per item."
+            )
         if len(names) in (1, n_rows, n_rows - 1) or n_rows == 1 or table.ragged:
             raise self.no_labels()
         column = names[-1]

@@ -342,10 +342,15 @@ def parse_table(text: str, path: Path) -> CellTable:
         lines, rows = lines[1:], rows[1:]
     if not rows:
         raise ValueError(f"{what} has no rows.")
+    if all(row[0] == row.rstrip()[-1] == "'" and '"' not in row for row in rows):
+        rows = [row.replace("'", '"') for row in rows]
     separator, decimal = _dialect(rows[:100])
+    header = _commented_header(text, lines[0], rows, separator)
+    if header:
+        lines, rows = [lines[0] - 1, *lines], [header, *rows]
     lengths = [_count(row, separator) for row in rows]
     title = ""
-    n_title = 1 if _has_title(lengths) else _count_title_rows(rows[:20], separator)
+    n_title = _count_single_cells(lengths) or _count_title_rows(rows[:20], separator)
     if n_title:
         title = rows[0].strip().rstrip(separator)
         lines, rows, lengths = lines[n_title:], rows[n_title:], lengths[n_title:]
@@ -388,10 +393,24 @@ def parse_table(text: str, path: Path) -> CellTable:
     return _with_ids(_with_amounts(table))
 
 
-def _has_title(lengths: list[int]) -> bool:
-    """Whether the first line has one cell, and all others as many as each other, three or more."""
-    others = set(lengths[1:])
-    return len(lengths) > 3 and lengths[0] == 1 and len(others) == 1 and min(others) > 2
+def _commented_header(text: str, first_line: int, rows: list[str], separator: str) -> str:
+    """Return the comment right above the first row if it names the columns, as NumPy's savetxt writes it, else ''."""
+    above = text.split("\n")[max(first_line - 2, 0) : first_line - 1]
+    if separator == SPACES or not above or not is_comment(above[0]):
+        return ""
+    header = above[0].lstrip("# ")
+    names = [name.strip() for name in header.split(separator)]
+    are_names = "" not in names and len(set(names)) == len(names) and not any(map(is_number, names))
+    has_numbers = any(map(is_number, rows[0].split(separator)))
+    return header if are_names and has_numbers and len(names) == _count(rows[0], separator) else ""
+
+
+def _count_single_cells(lengths: list[int]) -> int:
+    """Return the number of titles: lines of one cell above others that all have the same number, three or more."""
+    n_single = next((place for place, length in enumerate(lengths) if length > 1), 0)
+    others = set(lengths[n_single:])
+    is_table = len(lengths) > n_single + 2 and len(others) == 1 and min(others) > 2
+    return n_single if is_table else 0
 
 
 def _count_title_rows(rows: list[str], separator: str) -> int:
