@@ -69,7 +69,7 @@ class HyperThresholds:
     held_out_rows: int = 2000
     # Up to this many labels folds are drawn several times, so often that about this many are held out in all.
     enough_labels: int = 200
-    most_draws: int = 5
+    most_draws: int = 3
     # With fewer items nothing is compared.
     fewest_items: int = 10
     # This penalty leaves the learned kernel near the base kernel; it is always a candidate.
