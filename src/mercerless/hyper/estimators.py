@@ -845,7 +845,7 @@ class HyperClassifier(NamedClassifierMixin, _TwoStage):
         Rank of stage 2's low-rank features.
     cv : int, splitter or iterable, default=5
         Folds on which both stages are compared, and of the default learner. If it is a number, they are drawn up to
-        three times for fewer than 200 labels, of which a single draw leaves the choice to chance.
+        five times for fewer than 300 labels, of which a single draw leaves the choice to chance.
     random_state : int, RandomState or None, default=None
         The seed, also of a learner that has none. Up to 3000 rows, their order makes no difference.
 

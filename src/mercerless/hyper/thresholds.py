@@ -68,8 +68,8 @@ class HyperThresholds:
     # This many held-out rows are enough for a comparison.
     held_out_rows: int = 2000
     # Up to this many labels folds are drawn several times, so often that about this many are held out in all.
-    enough_labels: int = 200
-    most_draws: int = 3
+    enough_labels: int = 300
+    most_draws: int = 5
     # With fewer items nothing is compared.
     fewest_items: int = 10
     # This penalty leaves the learned kernel near the base kernel; it is always a candidate.
