@@ -64,7 +64,7 @@ examples:
     )
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file to look at")
     parser.add_argument(
-        "--labels", metavar="FILE", help="one label per row; an .npz file's own y is found"
+        "--labels", metavar="FILE", help="one label per row; an .npz file's own y is used"
     )
     parser.add_argument("--kind", choices=KINDS, help="what the entries are (guessed)")
     add_file_arguments(parser)

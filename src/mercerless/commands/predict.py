@@ -48,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = """\
 Predict for new items with a model from 'mercerless fit'. A model of a similarity or distance matrix
 takes one row per new item with its similarities or distances to the training items, matched by name
-or else by position. A model of a table takes a table with the same columns in any order. A model of
-strings takes strings: one per line, in FASTA, or in the column of the same name. The names of the
-items are written beside the predictions."""
+or else by position, or a list of pairs. A model of a table takes a table with the same columns in
+any order. A model of strings takes strings: one per line, in FASTA, or in the column of the same
+name. The names of the items are written beside the predictions."""
     parser.epilog = """\
 examples:
   mercerless predict model.skops new-rows.npy
@@ -66,7 +66,7 @@ exit codes: 0 done, 2 something is wrong with the input"""
     parser.add_argument(
         "--similarity",
         metavar="MODULE:FUNCTION",
-        help="yours that the model was fitted with, if any",
+        help="your own function that the model was fitted with, if any",
     )
     parser.add_argument(
         "--probabilities", action="store_true", help="also write the probability of every class"
