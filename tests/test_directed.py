@@ -58,7 +58,7 @@ def test_both_sides_are_those_of_asymmetric_ridge():
     rng = np.random.default_rng(0)
     K, Y, weight = rng.normal(size=(30, 30)), rng.normal(size=(30, 2)), rng.uniform(0.5, 2.0, 30)
     weight /= weight.mean()
-    left, intercept = two_sided_path(K, Y, (0.3, 1.0), weight)
+    left, intercept = two_sided_path(K, Y, (0.3, 1.0), 7.0 * weight)  # the unit of weights cancels
     right, other = two_sided_path(K.T, Y, (0.3, 1.0), weight)
     for i, penalty in enumerate((0.3, 1.0)):
         expected = asymmetric_ridge(

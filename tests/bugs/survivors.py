@@ -141,4 +141,10 @@ BUGS = [
         "size = float(np.std(y[used])) and 1.0",
         "test_dank_tuning.py -k units_of_y",
     ),
+    Bug(
+        "left-two-sides-unit-of-weights",
+        "weight = weight / weight.mean()\n    norm = largest_singular_value(K) or 1.0",
+        "weight = weight * weight.mean()\n    norm = largest_singular_value(K) or 1.0",
+        "test_directed.py -k both_sides_are_those",
+    ),
 ]
