@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF
 
 from mercerless import (
+    AsymmetricRidgeClassifier,
     DANKClassifier,
     GradientSearch,
     HyperRidge,
@@ -202,6 +203,15 @@ def test_equal_items_of_a_table_of_categories_keep_their_weight():
     gathered = gather_copies(items, weight, target)
     assert np.count_nonzero(gathered.weight) == 8
     assert_allclose(gathered.weight.sum(), weight.sum())
+
+
+@pytest.mark.parametrize("learner", [AsymmetricRidgeClassifier, KreinRidgeClassifier])
+def test_a_table_of_four_cells_can_be_learned(learner):
+    """Cells that are held out with all their rows could not be: the others say the opposite."""
+    cells = np.random.RandomState(0).choice(2, (200, 2)).astype(float)
+    labels = (cells[:, 0] != cells[:, 1]).astype(int)
+    model = learner(random_state=0).fit(cells, labels)
+    assert model.predict_proba(cells)[np.arange(200), labels].min() > 0.95
 
 
 def test_folds_of_the_user_keep_their_rows():

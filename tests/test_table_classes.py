@@ -213,3 +213,15 @@ def test_the_order_of_equal_rows_does_not_matter():
         assert model.validation_errors_["boosted trees"] < 0.6
     proba = [model.predict_proba(distinct)[:, 1] for model in models]
     assert np.corrcoef(proba)[0, 1] > 0.9
+
+
+def test_rates_of_few_combinations_of_categories_are_learned():
+    """Held out with all their equals, combinations would always be new ones, and their rates a guess."""
+    random = np.random.RandomState(0)
+    cells = random.randint(0, [3, 2, 2], size=(600, 3))
+    rate = random.uniform(0.05, 0.95, size=(3, 2, 2))
+    of_row = rate[tuple(cells.T)]
+    labels = (random.uniform(size=600) < of_row).astype(int)
+    model = TableClassifier(random_state=0).fit(cells.astype(float), labels)
+    proba = model.predict_proba(cells.astype(float))[:, 1]
+    assert np.mean(np.abs(proba - of_row)) < 0.08

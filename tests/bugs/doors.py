@@ -144,10 +144,28 @@ BUGS = [
         f"{CONTRACT} -k 'equal_repetition and KreinSVR'",
     ),
     Bug(
-        "doors-copies-stay-apart",
-        "return n_distinct < fewest and not is_repetition",
-        "return n_distinct < fewest",
-        f"{CONTRACT} -k 'equal_repetition and AsymmetricRidgeClassifier'",
+        "doors-perfect-members",
+        "pull = max(self.pull, rounding)",
+        "pull = self.pull",
+        "test_averaging.py -k rounding",
+    ),
+    Bug(
+        "doors-combinations-are-copies",
+        "return bool(np.mean(n_targets[n_equal > 1] > 1) >= THRESHOLDS.different_targets)",
+        "return False",
+        "test_table_classes.py -k combinations",
+    ),
+    Bug(
+        "doors-combinations-in-one-fold",
+        "apart = np.arange(n)[:, None]",
+        "apart = rows.X",
+        "test_table_classes.py -k combinations",
+    ),
+    Bug(
+        "doors-cells-are-copies",
+        "return n_distinct < 2 or n_distinct < fewest",
+        "return n_distinct < 2",
+        "test_copies.py -k four_cells",
     ),
     Bug(
         "doors-copies-by-rows-alone",

@@ -136,7 +136,7 @@ BUGS = [
     ),
     Bug(
         "methods-noise-of-eigenvalues",
-        "noise = max(n * epsilon * scale, 4 * np.sqrt(n / 12) * unit)",
+        "noise = max(n * epsilon * scale, rounding)",
         "noise = n * epsilon * scale",
         f"{SPECTRA} -k rounded_text",
     ),

@@ -176,11 +176,15 @@ class _SquaredError:
         if n_members == 1 and self.rule.total != "free":
             return np.ones(1), 0.0
         vectors = self.vectors[members]
-        matrix = vectors @ vectors.T + self.pull * np.eye(n_members)
+        products = vectors @ vectors.T
+        # members that are nearly perfect, or nearly equal, leave rounding errors alone
+        rounding = 8 * n_members * np.finfo(float).eps * np.trace(products)
+        pull = max(self.pull, rounding)
+        matrix = products + pull * np.eye(n_members)
         if self.rule.total == "fixed":
             right = np.full(n_members, np.trace(matrix) / n_members)  # any number, equal for all
         else:
-            right = vectors @ self.target + self.pull / n_members
+            right = vectors @ self.target + pull / n_members
         factor = cholesky(matrix, lower=True)
         solution, _ = nnls(factor.T, solve_triangular(factor, right, lower=True))
         gradient = matrix @ solution - right

@@ -136,14 +136,12 @@ def gather_copies(
         return apart
     used = np.flatnonzero(weight)
     copies = np.unique(_copies_both_ways(items, precomputed)[used], return_inverse=True)[1]
-    if copies.max() + 1 == len(used):
+    if copies.max() + 1 == len(used) or are_observations(copies, fewest):
         return apart
     columns = [np.unique(of[used], axis=0, return_inverse=True)[1].ravel() for of in targets]
-    observations = Observations.of(copies, np.column_stack(columns))
-    if are_observations(copies, observations, fewest):
-        return apart
     if whole_items:
-        observations = Observations.of(copies, copies)
+        columns = [copies]
+    observations = Observations.of(copies, np.column_stack(columns))
     first = np.arange(n)
     first[used] = used[observations.first[observations.number]]
     gathered = np.zeros(n)
@@ -151,17 +149,14 @@ def gather_copies(
     return Gathered(gathered, first, weight)
 
 
-def are_observations(copies: NDArray, observations: Observations, fewest: float) -> bool:
-    """Whether equal items are observations of their own and no copies.
+def are_observations(copies: NDArray, fewest: float) -> bool:
+    """Whether equal items, with the same number in `copies`, are observations of their own and no copies.
 
-    So it is in a table of categories: fewer distinct items than `fewest`, and some of them have different targets. A
-    `fewest` of infinity says so for any items, and a single distinct one is not enough to learn from in any case.
+    So it is in a table of categories, with fewer distinct items than `fewest`: held out with all its equals, a cell of
+    the table could not be predicted. A single distinct item is not enough to learn from in any case.
     """
     n_distinct = int(copies.max()) + 1
-    if n_distinct < 2 or fewest == np.inf:
-        return True
-    is_repetition = len(observations) == n_distinct
-    return n_distinct < fewest and not is_repetition
+    return n_distinct < 2 or n_distinct < fewest
 
 
 def _copies_both_ways(items: Any, precomputed: bool) -> NDArray:

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from mercerless.core.blocks import is_dask, reduce_rows, take_rows
-from mercerless.core.copies import MergedRows, Observations, are_observations, merge_copies
+from mercerless.core.copies import MergedRows, Observations, merge_copies
 from mercerless.core.folds import (
     Split,
     check_groups,
-    distinct_items_needed,
     find_copies,
     hold_out,
     join_groups,
@@ -58,6 +57,12 @@ class DataThresholds:
     #: A further scaling must lower the error to this share; above `scaling_race` times the best it is given up.
     scaling_gain: float = 0.98
     scaling_race: float = 1.15
+    #: With fewer distinct rows none are merged: there would be too few to learn from.
+    fewest_distinct: int = 10
+    #: So many rows per distinct row, and this share of repeated ones with different targets, make a table of
+    #: categories. Its equal rows are not merged: new rows are mostly combinations that were seen, held-out ones never.
+    rows_per_combination: float = 3.0
+    different_targets: float = 0.1
 
 
 THRESHOLDS = DataThresholds()
@@ -85,12 +90,23 @@ class Table:
 def merge_rows(X: Any, Y: NDArray, weight: NDArray, groups: NDArray | None) -> Table:
     """The table of distinct rows; groups that share a copy become one."""
     copies = find_copies(X)
-    if are_observations(copies, Observations.of(copies, Y), distinct_items_needed(None)):
-        copies = np.arange(len(X))
+    n_distinct = int(copies.max()) + 1
+    if n_distinct < THRESHOLDS.fewest_distinct or has_categories_only(copies, Y):
+        copies = np.arange(len(copies))
     merged = merge_copies(Y, weight, copies)
     if groups is not None:
         groups = join_groups(groups, copies)[merged.first]
     return Table(X, merged, copies, groups)
+
+
+def has_categories_only(copies: NDArray, Y: NDArray) -> bool:
+    """Whether a table has few combinations of values, often with different targets: then equal rows are no copies."""
+    n_equal = np.bincount(copies)
+    if len(copies) < THRESHOLDS.rows_per_combination * len(n_equal):
+        return False
+    observations = Observations.of(copies, Y)
+    n_targets = np.bincount(copies[observations.first])
+    return bool(np.mean(n_targets[n_equal > 1] > 1) >= THRESHOLDS.different_targets)
 
 
 def drop_weightless(
@@ -253,7 +269,7 @@ def learning_blocks(
 def split_rows(
     table: Table, plan: Plan, rows: Rows, labels: NDArray | None, random: np.random.RandomState
 ) -> list[Split]:
-    """Five folds up to 100 rows, then three, one hold-out of many rows; copies and groups on one side.
+    """Five folds up to 100 rows, then three, one hold-out of many rows; groups on one side.
 
     Three folds are for up to 1300 rows, 2500 of classes, 5000 if few held-out rows would be of the smaller classes.
     """
@@ -275,9 +291,10 @@ def split_rows(
         "groups": groups,
         "random_state": random,
     }
+    apart = np.arange(n)[:, None]  # equal rows were merged, or are observations of their own
     if n <= most:
-        return make_folds(5 if n <= THRESHOLDS.five_folds else 3, rows.X, classes, **options)
-    return [hold_out(plan.validation_fraction, rows.X, classes, **options)]
+        return make_folds(5 if n <= THRESHOLDS.five_folds else 3, apart, classes, **options)
+    return [hold_out(plan.validation_fraction, apart, classes, **options)]
 
 
 def without_held_groups(

@@ -1236,7 +1236,7 @@ class SimilarityClassifier(NamedClassifierMixin, _Similarity):
     ``sample_weight`` counts like repetition: equal items with equal targets are one item with the sum of their weights,
     which enters every ridge regression, the votes of neighbors and the calibration. Items of weight 0 are left out.
     Exceptions, in which copies stay items of their own and weights only come close to repetition: a splitter as `cv`,
-    several similarities, and fewer distinct items than two for every fold, some of them with several targets.
+    several similarities, and fewer distinct items than two for every fold.
 
     References
     ----------
