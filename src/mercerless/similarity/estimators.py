@@ -702,7 +702,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         out_of_fold, place = training.out_of_fold(stack.judged, stack.average.out_of_fold)
         attributes |= {
             "out_of_fold_": out_of_fold,
-            "_judged_place": place,
+            "_judged_place_": place,
             "stack_": stack,
             "one_way_": None,
         }
@@ -928,12 +928,12 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         """Out-of-fold predictions of the whole average, or of the one for new items given in this way."""
         held_out = self.out_of_fold_
         if self.one_way_ is not None and reverse is None:
-            prediction = self.one_way_.stack.average.out_of_fold[self._judged_place]
+            prediction = self.one_way_.stack.average.out_of_fold[self._judged_place_]
             return held_out._replace(prediction=self._decode(prediction))
         is_known = self.kind_ == "distance" or diag is not None or self.diagonal_ is not None
         if is_known or not self._basis.given_as_matrix:
             return held_out
-        prediction = self.stack_.average.out_of_fold_without_diag[self._judged_place]
+        prediction = self.stack_.average.out_of_fold_without_diag[self._judged_place_]
         return held_out._replace(prediction=self._decode(prediction))
 
     def _decode(self, values: NDArray) -> NDArray:
@@ -1470,7 +1470,7 @@ class SimilarityRegressor(MultiOutputMixin, NamedRegressorMixin, _Similarity):
         if self.spread_ is None or not is_usual:
             return interval_radius(out_of_fold, coverage)
         errors = np.abs(out_of_fold.prediction - out_of_fold.target)
-        ratios = errors / self.spread_.out_of_fold[self._judged_place]
+        ratios = errors / self.spread_.out_of_fold[self._judged_place_]
         scales = []
         predictions = []
         for items, back, diagonal in self._new_blocks(X, new.get("diag"), new.get("reverse")):
@@ -1482,7 +1482,7 @@ class SimilarityRegressor(MultiOutputMixin, NamedRegressorMixin, _Similarity):
         if groups is not None and len(np.unique(groups)) < len(groups):
             factors = conformal_quantile(ratios, coverage, groups)
         else:
-            known = self.spread_.predictions[self._judged_place]
+            known = self.spread_.predictions[self._judged_place_]
             factors = local_quantiles(ratios, known, np.concatenate(predictions), coverage)
         return factors * np.concatenate(scales)
 
