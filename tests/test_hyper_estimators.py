@@ -145,7 +145,7 @@ def test_the_loss_weight_is_chosen_with_the_loss_of_the_fit():
     """A small weight of stage 1 gives a flat kernel, for which stage 2 needs a large one; the squared loss hides it."""
     X, y = load_wine(return_X_y=True)
     X = MinMaxScaler().fit_transform(X)
-    learner = HyperSVR(WishartHyper(2.0, 1), C=0.005, landmarks=20, max_iter=300)
+    learner = HyperSVR(WishartHyper(3.0, 1), C=5e-4, landmarks=20, max_iter=300)
     model = HyperClassifier(learner, cv=3, random_state=0).fit(X[::3], y[::3])
     assert model.C_ >= 1.0
     assert model.score(X[1::3], y[1::3]) > 0.9

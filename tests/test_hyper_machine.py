@@ -319,6 +319,31 @@ def test_a_learned_kernel_has_to_beat_the_base_kernel_by_more_than_chance():
     assert compare_stages(Judge(), lambda index, rows: index, 3, X, y, splits).candidate == 2
 
 
+def test_the_loss_weight_is_that_of_the_kernel_as_it_is_fitted():
+    """Candidates are compared by one kernel each, C is chosen by another."""
+
+    class Judge(Stage):
+        grid = np.array([1.0, 10.0, 100.0])
+
+        def losses(self, kernel, X, y, Z, z):
+            return np.tile(kernel, (len(z), 1))
+
+    splits = [(np.arange(5), np.arange(5, 10)), (np.arange(5, 10), np.arange(5))]
+    compared = [np.array([0.3, 0.2, 0.4]), np.array([0.1, 0.2, 0.3])]
+    fitted = [np.array([0.0, 0.0, 0.0]), np.array([0.9, 0.8, 0.7])]
+    data = np.zeros((10, 1)), np.zeros(10), splits
+
+    def learn(index, rows):
+        return compared[index]
+
+    assert compare_stages(Judge(), learn, 2, *data)[:2] == (1, 1.0)
+    choice = compare_stages(
+        Judge(), learn, 2, *data, learn_as_fitted=lambda index, rows: fitted[index]
+    )
+    assert choice[:2] == (1, 100.0)
+    np.testing.assert_allclose(choice.losses, np.full(10, 0.7))
+
+
 def test_few_labels_are_held_out_several_times():
     X = np.random.default_rng(0).normal(size=(300, 2))
     y = np.arange(300) % 3
