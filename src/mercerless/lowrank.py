@@ -250,16 +250,14 @@ def as_landmarks(
         if not for_similarities:
             raise ValueError(
                 "Landmarks(seconds=...) is for SimilarityClassifier and SimilarityRegressor; give "
-                "a "
-                "number of landmarks instead."
+                "a number of landmarks instead."
             )
         check_number("seconds", landmarks.seconds)
     if landmarks.neighbors is not None:
         if not for_similarities:
             raise ValueError(
                 "Landmarks(neighbors=...) is for one similarity of SimilarityClassifier and "
-                "Regressor; "
-                "leave neighbors out."
+                "Regressor; leave neighbors out."
             )
         is_number = isinstance(landmarks.neighbors, Integral)
         if not is_number or isinstance(landmarks.neighbors, bool) or landmarks.neighbors < 1:

@@ -119,8 +119,8 @@ BUGS = [
     ),
     Bug(
         "left-slopes-without-weights",
-        "calibration = calibrate_each(scores, held.labels, weight)",
-        "calibration = calibrate_each(scores, held.labels)",
+        "calibration = calibrate_each(scores, labels, weight)",
+        "calibration = calibrate_each(scores, labels)",
         "test_lab_parts.py -k losses_and_pools",
     ),
     Bug(

@@ -15,10 +15,9 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
         nargs="?" if optional else None,
         metavar="DATA",
         help="a matrix of similarities or distances, a table, time series, strings, molecules, "
-        "hits or a graph: "
-        "arrays (.npy, .npz, .mat), any text table, .parquet, .feather, .xlsx, .dta, .json, .arff, .libsvm, .ts, "
-        ".fasta, .smi, "
-        "BLAST's outfmt 6, .graphml, also compressed; - is the standard input"
+        "hits or a graph: arrays (.npy, .npz, .mat), any text table, .parquet, .feather, .xlsx, "
+        ".dta, .json, .arff, .libsvm, .ts, .fasta, .smi, BLAST's outfmt 6, .graphml, also "
+        "compressed; - is the standard input"
         + ("; without it, the built-in digit shapes" if optional else ""),
     )
     data.add_argument(

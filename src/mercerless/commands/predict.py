@@ -87,8 +87,7 @@ exit codes: 0 done, 2 something is wrong with the input"""
         "--reverse",
         metavar="DATA",
         help="for a directed stack: the other direction, the training items compared with the new "
-        "ones, a row for each "
-        "new item",
+        "ones, a row for each new item",
     )
     parser.add_argument(
         "--train",
@@ -347,8 +346,7 @@ def several_rows(
         if name not in content:
             raise ValueError(
                 f"{what} has no array {name!r}; the model takes "
-                f"{', '.join(description['matrices'])}, "
-                "a row per new item each."
+                f"{', '.join(description['matrices'])}, a row per new item each."
             )
         rows[name] = check_real(arrays.as_real(content[name], f"{name!r} in {what}"), what)
         if rows[name].shape[1] != description["n_columns"]:

@@ -558,8 +558,7 @@ def odd_sentences(X: Any, kind: str, names: Sequence[str], preprocessor: Any = N
     if kind == "distance" and (pairs := worst_triangles(D, 3)):
         lines.append(
             f"The triangle inequality is broken most by {_pairs(pairs, rows, names)}: they are "
-            "farther apart than a "
-            "way through the item named last."
+            "farther apart than a way through the item named last."
         )
     return lines
 

@@ -848,8 +848,7 @@ def _part(item: str, text: str) -> float:
     if not 0.0 < part <= 1.0:
         raise ValueError(
             f"{item!r}: after @ comes 'defaults', or the part of the training sets, which must be "
-            "a "
-            "number above 0, at most 1."
+            "a number above 0, at most 1."
         )
     return part
 

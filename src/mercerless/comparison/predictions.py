@@ -251,8 +251,7 @@ def numbers_section(held: Predicted, caption: str) -> Html:
     )
     words = (
         f"Half of the predictions are within {within_half} of the given number, nine of ten within "
-        f"{within_most}; on average they are {bias} too "
-        f"{'low' if errors.mean() > 0 else 'high'}."
+        f"{within_most}; on average they are {bias} too {'low' if errors.mean() > 0 else 'high'}."
     )
     return fill(
         "predictions.numbers", words=words, scatter=scatter, residuals=residuals, caption=caption

@@ -257,8 +257,7 @@ def _several_matrices(
         if of_kind not in MATRIX_KINDS:
             raise ValueError(
                 f"X[{name!r}] has the shape {values.shape}; several matrices must all be square, "
-                "of "
-                "similarities or distances."
+                "of similarities or distances."
             )
         if why:
             guesses.append(Guess(f"kind of {name}", of_kind, why, "kind"))
@@ -326,8 +325,7 @@ def _check_group_gaps(groups: NDArray | None) -> None:
     if n_missing:
         raise ValueError(
             f"groups is missing for {n_missing} of {len(groups)} items; give items that belong to "
-            "no other a group of "
-            "their own."
+            "no other a group of their own."
         )
 
 

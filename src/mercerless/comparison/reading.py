@@ -307,8 +307,7 @@ class _Source:
                 return arrays[one]
         raise ValueError(
             f"{self.what} has test rows of the first matrix, but none named {name}_test; add them, "
-            "or "
-            "say --no-split."
+            "or say --no-split."
         )
 
     def _label_array(self, arrays: dict[str, NDArray]) -> str | None:

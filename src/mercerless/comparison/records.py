@@ -121,9 +121,8 @@ class Store:
             self.folder = None
             warnings.warn(
                 "What is finished is kept in memory only, so that --resume will not work: "
-                f"{error.strerror} "
-                f"({str(folder.parent)!r}; the environment variable SCIKIT_LEARN_DATA names "
-                "another place).",
+                f"{error.strerror} ({str(folder.parent)!r}; the environment variable "
+                "SCIKIT_LEARN_DATA names another place).",
                 stacklevel=2,
             )
             return

@@ -223,8 +223,7 @@ def _without_probabilities(learners: list[Learner], terms: Terms) -> dict[str, s
         do = "does" if len(mute) == 1 else "do"
         raise ValueError(
             f"metric={terms.scoring!r} scores probabilities, which {listed(mute)} {do} not give; "
-            "use another metric, "
-            "or other learners."
+            "use another metric, or other learners."
         )
     return dict.fromkeys(mute, f"it gives no probabilities, which {terms.scoring} scores")
 

@@ -47,8 +47,7 @@ def _undecided(comparison: "Comparison") -> list[str]:
     time_left = duration(comparison.missing_seconds)
     return [
         "Not decided yet: most learners were not scored on all splits and all items. Best so far "
-        "is "
-        f"{best['title']}, mean {metric} {score}.",
+        f"is {best['title']}, mean {metric} {score}.",
         f"The rest takes about {time_left}; to continue: {comparison.command_to_continue}",
     ]
 

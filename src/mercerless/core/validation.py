@@ -69,8 +69,7 @@ def validate_data(
         if type(error).__name__ == "DTypePromotionError":
             raise TypeError(
                 "X holds dates or durations beside numbers; turn them into numbers, such as days, "
-                "or pass the data "
-                "frame to TableClassifier or TableRegressor."
+                "or pass the data frame to TableClassifier or TableRegressor."
             ) from None
         raise
     if own is None:
@@ -95,8 +94,7 @@ def _sentence_about_words(name: str, X: Any, y: Any = None) -> str:
         )
     return (
         f"X holds words, such as {word!r}, and {name} reads numbers from it; encode them, or pass "
-        "a data frame to "
-        "TableClassifier or TableRegressor."
+        "a data frame to TableClassifier or TableRegressor."
     )
 
 
@@ -273,8 +271,7 @@ def _warn_of_other_positions(X: Any, values: Any) -> None:
     which = "The labels, weights or groups" if name is None else f"The values {name!r}"
     warn(
         f"{which} have the numbers of the rows of X in another order as their index, but are read "
-        "by position; bring "
-        "both into the same order, or call reset_index(drop=True) if they are."
+        "by position; bring both into the same order, or call reset_index(drop=True) if they are."
     )
 
 
@@ -766,15 +763,13 @@ def warn_if_tube_is_useless(
     if not np.any(coef):
         warn(
             f"{name} uses no training row: all targets lie within epsilon={epsilon:g} of one "
-            "value. "
-            "Lower epsilon, or divide y by its standard deviation.",
+            "value. Lower epsilon, or divide y by its standard deviation.",
             UselessModelWarning,
         )
     elif len(coef) >= 30 and np.mean(np.abs(coef) < (1 - 1e-6) * bound) <= 0.05:
         warn(
             f"{name} predicts hardly any training row within epsilon={epsilon:g}: C is too small "
-            "for "
-            "targets of this size. Raise C, or divide y by its standard deviation.",
+            "for targets of this size. Raise C, or divide y by its standard deviation.",
             UselessModelWarning,
         )
 

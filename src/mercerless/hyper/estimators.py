@@ -12,7 +12,12 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
-from mercerless.core.estimator import FittedEstimator, NamedClassifierMixin, NamedRegressorMixin
+from mercerless.core.estimator import (
+    FittedEstimator,
+    NamedClassifierMixin,
+    NamedRegressorMixin,
+    all_or_nothing,
+)
 from mercerless.core.folds import cv_of_rows, some_rows
 from mercerless.core.memory import check_memory
 from mercerless.core.optional import with_callbacks
@@ -71,6 +76,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
     _remedy: str  # for a fit that did not converge
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the kernel.
 
@@ -497,8 +503,7 @@ def _check_ridge(learner: HyperRidge, tensor: bool) -> None:
     ):
         raise ValueError(
             "n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart "
-            "hyper-kernels; "
-            "set hyper_kernel='gaussian' or leave them at their defaults."
+            "hyper-kernels; set hyper_kernel='gaussian' or leave them at their defaults."
         )
 
 
@@ -615,6 +620,7 @@ class _TwoStage(FittedEstimator):
         self.cv = cv
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the kernel and the machine.
 

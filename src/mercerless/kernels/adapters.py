@@ -43,8 +43,7 @@ class Precomputed(Kernel):
         if K.shape[0] != K.shape[1]:
             raise ValueError(
                 "The diagonal k(x, x) of new rows is not in a precomputed matrix of shape "
-                f"{K.shape}; "
-                "pass it separately."
+                f"{K.shape}; pass it separately."
             )
         return np.diagonal(K).copy()
 
@@ -342,8 +341,7 @@ def as_kernel(kernel: Any, X: NDArray | None = None, weight: NDArray | None = No
     if _are_matrices(kernel):
         raise TypeError(
             "kernel holds matrices, which are data: pass kernel='precomputed' and the matrix as X, "
-            "or several of them "
-            "to SimilarityClassifier or SimilarityRegressor, fit([D1, D2], y)."
+            "or several of them to SimilarityClassifier or SimilarityRegressor, fit([D1, D2], y)."
         )
     raise TypeError(
         "kernel must be a kernel object, a name, or a function of two items, not "

@@ -205,8 +205,7 @@ class Kernel(BaseEstimator):
             if value.ndim and value.shape != (n_features,):
                 raise ValueError(
                     f"{type(self).__name__} has {value.size} values of {parameter.name} but X has "
-                    f"{n_features} "
-                    "features; give one value or one per feature."
+                    f"{n_features} features; give one value or one per feature."
                 )
             if not np.all(np.isfinite(value)) or (
                 parameter.scale == "log" and not np.all(value > 0)

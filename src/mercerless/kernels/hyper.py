@@ -124,8 +124,7 @@ def _check_pairs(pairs: ArrayLike, name: str) -> NDArray:
     if pairs.ndim != 3 or pairs.shape[1] != 2:
         raise ValueError(
             f"{name} must have shape (n_pairs, 2, n_features), not {pairs.shape}; stack the two "
-            "items of each pair "
-            "with numpy.stack([A, B], axis=1)."
+            "items of each pair with numpy.stack([A, B], axis=1)."
         )
     flat = check_real(pairs.reshape(len(pairs), -1), name)
     return flat.reshape(pairs.shape)
@@ -320,9 +319,8 @@ class WishartHyper(HyperKernel):
         if not ((exponent > 0 and exponent.is_integer()) or exponent > n_features - 1):
             raise ValueError(
                 f"the Wishart hyper-kernel with degrees={self.degrees} is not positive "
-                "semi-definite for "
-                f"{n_features} features; use an integer above -3 or a number above "
-                f"{n_features - 4}."
+                f"semi-definite for {n_features} features; use an integer above -3 or a number "
+                f"above {n_features - 4}."
             )
 
     def _whiten(self, X: NDArray) -> NDArray:

@@ -233,16 +233,14 @@ def _check_rows(C: Any, kind: str, rows: NDArray) -> tuple[str, NDArray]:
     if len(rows) != C.shape[1]:
         raise ValueError(
             f"landmarks names {len(rows)} landmarks but X has {C.shape[1]} columns; every column "
-            "is the comparison "
-            "with one landmark."
+            "is the comparison with one landmark."
         )
     W = take_rows(C, rows)
     if not is_rounding(relative_asymmetry(W), W.dtype):
         i, j = np.unravel_index(np.argmax(np.abs(W - W.T)), W.shape)
         raise ValueError(
             f"The columns of X do not match landmarks: row {rows[i]} has {W[i, j]:.6g} in column "
-            f"{j}, but row "
-            f"{rows[j]}, the landmark of that column, has {W[j, i]:.6g} in column {i}."
+            f"{j}, but row {rows[j]}, the landmark of that column, has {W[j, i]:.6g} in column {i}."
         )
     return check_kind(W, kind), rows
 

@@ -410,8 +410,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         if basis_type_of(kernel).given_as_matrix and items.shape[0] != items.shape[1]:
             raise ValueError(
                 "X must be square (one row and one column per training item), not of shape "
-                f"{items.shape}; set "
-                "landmarks if its columns are comparisons with landmarks only."
+                f"{items.shape}; set landmarks if its columns are comparisons with landmarks only."
             )
         if isinstance(kernel, (PairFunction, MatrixFunction)):
             kernel = kernel.checked(items[task.used])
@@ -490,10 +489,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             takes = f", which takes about {duration(seconds)}"
         warn(
             f"{type(self).__name__} compares the {n} items with {chosen.number} landmarks "
-            f"only{takes}: "
-            f"{reason}. Set landmarks to a number or to Landmarks(seconds=...) to choose it "
-            "yourself, "
-            "or to None for all comparisons.",
+            f"only{takes}: {reason}. Set landmarks to a number or to Landmarks(seconds=...) to "
+            "choose it yourself, or to None for all comparisons.",
             UserWarning,
         )
         return chosen
@@ -520,8 +517,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         if basis_type_of(kernel).given_as_matrix or is_dask(items):
             raise ValueError(
                 "Landmarks(seconds=...) is for functions and kernels that compare items in memory; "
-                "give a "
-                "number of landmarks instead."
+                "give a number of landmarks instead."
             )
         per_pair = seconds_per_pair(kernel, items)
         most = min(requested.number, n)
@@ -529,8 +525,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         if seconds > 2.0 * budget:
             warn(
                 f"{chosen.number} landmarks, the fewest, take about {duration(seconds)} for {n} "
-                "items, "
-                f"more than the {duration(budget)} of landmarks; fewer items take less.",
+                f"items, more than the {duration(budget)} of landmarks; fewer items take less.",
                 UserWarning,
             )
         return chosen
@@ -671,8 +666,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         if self.direction == "mean":
             raise ValueError(
                 "direction='mean' with landmarks is for kernels and functions, which can be asked "
-                "for both "
-                "directions; average X with mercerless.spectra.symmetrize first."
+                "for both directions; average X with mercerless.spectra.symmetrize first."
             )
         return read_comparisons(C, requested, self.kind, Y, weight, random)
 
@@ -820,8 +814,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         )
         raise ValueError(
             f"X has {rows.shape[1]} columns but the model compares with {m} landmarks; give one "
-            "column for each of "
-            f"them, in the order of landmarks_{every}."
+            f"column for each of them, in the order of landmarks_{every}."
         )
 
     def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Comparisons:
@@ -866,10 +859,9 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         if self.gaps_ is None:
             raise ValueError(
                 f"The kernel function gave None for {int(np.isnan(rows).sum())} pairs of new "
-                "items, "
-                "but for none of the training items, so that nothing says how to complete them; "
-                "return a number, or fit all comparisons (landmarks=None) with such pairs among "
-                "them."
+                "items, but for none of the training items, so that nothing says how to complete "
+                "them; return a number, or fit all comparisons (landmarks=None) with such pairs "
+                "among them."
             )
         return self.gaps_.model.fill(rows)
 

@@ -108,8 +108,7 @@ class Several(NamedTuple):
         if reverse is not None:
             raise ValueError(
                 "reverse is for one precomputed similarity with direction='mean' or 'both', not "
-                "for "
-                "several."
+                "for several."
             )
         new = new_items_of(X, diag, self.models)
         blocks = {}
@@ -159,15 +158,13 @@ class Several(NamedTuple):
             if block.row_diagonal is None:
                 raise ValueError(
                     f"The new items' own similarities k(x, x) of similarity {name!r} are needed "
-                    "and differ in the "
-                    "training items; pass them as diag, a dict or list as X."
+                    "and differ in the training items; pass them as diag, a dict or list as X."
                 )
             squares = block.squares / self.units[name]
             if total is not None and total.shape != squares.shape:
                 raise ValueError(
                     f"The similarities disagree in size: {name!r} has {len(squares)} new items, "
-                    "those before "
-                    f"{len(total)}."
+                    f"those before {len(total)}."
                 )
             total = squares if total is None else total + squares
         assert total is not None
@@ -414,8 +411,7 @@ def _check_labels(given: dict[str, Any]) -> None:
             if one != other:
                 raise ValueError(
                     f"The similarities disagree in labels: row {i} is {one!r} in {known[0]!r} and "
-                    f"{other!r} in "
-                    f"{name!r}; bring their rows and columns into the same order."
+                    f"{other!r} in {name!r}; bring their rows and columns into the same order."
                 )
 
 

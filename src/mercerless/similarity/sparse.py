@@ -73,8 +73,7 @@ class HitsLearner(ConformalMixin, FittedEstimator):
         if hits.shape != (n, n):
             raise ValueError(
                 f"X has shape {hits.shape} but y {n} items; give one row and one column per "
-                "training "
-                "item (new items have rows of their own in predict)."
+                "training item (new items have rows of their own in predict)."
             )
         kind = kind_of_hits(hits, self.kind)
         used = np.flatnonzero(weight > 0.0)
@@ -84,8 +83,7 @@ class HitsLearner(ConformalMixin, FittedEstimator):
         if not similarities.nnz:
             raise ValueError(
                 "X has no hits among the items that carry weight, so that there is nothing to "
-                "learn from; "
-                "the diagonal does not count."
+                "learn from; the diagonal does not count."
             )
         if groups is not None:
             groups = np.asarray(groups)
@@ -152,16 +150,14 @@ class HitsLearner(ConformalMixin, FittedEstimator):
             if reverse is None:
                 raise ValueError(
                     "A model with direction='both' needs the hits of the training items on the new "
-                    "ones as "
-                    "well; pass them as reverse, one row per new item, or fit with "
+                    "ones as well; pass them as reverse, one row per new item, or fit with "
                     "direction='rows'."
                 )
             columns = self._new_hits(reverse, "reverse")
             if columns.shape != rows.shape:
                 raise ValueError(
                     f"reverse has shape {columns.shape} but X {rows.shape}; both have a row per "
-                    "new "
-                    "item and a column per training item."
+                    "new item and a column per training item."
                 )
         new = ItemHits.of(rows, columns)
         _warn_of_items_without_hits(new[EITHER].counts, "new items")
@@ -173,8 +169,7 @@ class HitsLearner(ConformalMixin, FittedEstimator):
         if hits.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"{name} has {hits.shape[1]} columns but the model was fitted on "
-                f"{self.n_features_in_} "
-                "items; give the hits of new items among the training items."
+                f"{self.n_features_in_} items; give the hits of new items among the training items."
             )
         return csr_array(_similarities(hits, self.unit_)[:, self.used_])
 
@@ -456,16 +451,14 @@ def check_hits(X: Any, name: str, learner: str) -> csr_array:
     """
     if hasattr(X, "iloc") and all(hasattr(dtype, "fill_value") for dtype in X.dtypes):
         raise TypeError(
-            f"{name} is a data frame of sparse columns; bring rows and columns into the same "
-            "order and pass "
-            f"{name}.sparse.to_coo()."
+            f"{name} is a data frame of sparse columns; bring rows and columns into the same order "
+            f"and pass {name}.sparse.to_coo()."
         )
     if not issparse(X):
         other = learner.replace("Hits", "Similarity")
         raise TypeError(
             f"{name} must be a sparse array of hits (scipy.sparse), got {type(X).__name__}; for a "
-            "full "
-            f"matrix use {other}."
+            f"full matrix use {other}."
         )
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise ValueError(
@@ -478,8 +471,7 @@ def check_hits(X: Any, name: str, learner: str) -> csr_array:
     if n_repeated:
         warn(
             f"{name} lists {n_repeated} hits of pairs that it has already; the values of a pair "
-            "are added, as scipy "
-            "does. Keep the best hit of each pair."
+            "are added, as scipy does. Keep the best hit of each pair."
         )
     if not np.all(np.isfinite(hits.data)):
         raise ValueError(
@@ -488,8 +480,7 @@ def check_hits(X: Any, name: str, learner: str) -> csr_array:
     if np.any(hits.data < 0.0):
         raise ValueError(
             f"{name} has negative entries; hits need scores that grow from zero, such as bit "
-            "scores, or "
-            "distances with kind='distance'."
+            "scores, or distances with kind='distance'."
         )
     return hits
 
@@ -510,8 +501,7 @@ def _warn_of_items_without_hits(n_hits: NDArray, what: str) -> None:
     if n_alone:
         warn(
             f"{n_alone} of {len(n_hits)} {what} have no hits; all that is known of them is the "
-            "average "
-            "over all items."
+            "average over all items."
         )
 
 
@@ -524,8 +514,7 @@ def _warn_of_classes_without_hits(matrix: csr_array, labels: NDArray, classes: N
     if len(alone):
         warn(
             f"No item of class {alone.tolist()[0]!r} has a hit or is one, so that nothing but its "
-            "share is "
-            "known of it."
+            "share is known of it."
         )
 
 

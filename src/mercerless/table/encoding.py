@@ -104,9 +104,8 @@ class Columns(NamedTuple):
         may_be_numbers = kind == "number" and given == "word"
         if self.kinds and given not in (kind, "empty") and not may_be_numbers:
             raise ValueError(
-                f"Column {column.name!r} of X holds {_plural(given)}, but {_plural(kind)} when "
-                "the model was "
-                "fitted; convert it."
+                f"Column {column.name!r} of X holds {_plural(given)}, but {_plural(kind)} when the "
+                "model was fitted; convert it."
             )
         return _numbers(column)
 
@@ -121,10 +120,9 @@ class Columns(NamedTuple):
             if len(strange) >= LIMITS.strange_rows:
                 name = X.columns[j] if is_frame(X) else j
                 warn(
-                    f"No value of column {name!r} of X, such as {strange[0]!r}, was there when "
-                    "the model was fitted, "
-                    f"such as {known[0]!r}; all count as unknown. Write them alike if they mean "
-                    "the same."
+                    f"No value of column {name!r} of X, such as {strange[0]!r}, was there when the "
+                    f"model was fitted, such as {known[0]!r}; all count as unknown. Write them "
+                    "alike if they mean the same."
                 )
 
 
@@ -291,8 +289,7 @@ def _warn_of_numbers_as_text(X: Any, columns: NDArray) -> None:
         if len(numbers) >= LIMITS.numbers_as_text * len(words):
             warn(
                 f"Column {X.columns[j]!r} of X holds numbers as text, such as {numbers[0]!r}, "
-                "which are used as "
-                "categories; convert it to numbers, or leave it out."
+                "which are used as categories; convert it to numbers, or leave it out."
             )
 
 
