@@ -300,7 +300,7 @@ def test_landmark_rows_are_found_among_distances_and_similarities(distances, col
         assert found[:20].tolist() == columns[:20].tolist() and np.all(found[20:] == -1)
     kind, rows = find_rows(distances[:N, N:], "distance")
     assert kind == "distance" and np.all(rows == -1)
-    with pytest.raises(ValueError, match=r"say which with kind="):
+    with pytest.raises(ValueError, match=r"not among its rows; pass kind="):
         find_rows(distances[:N, N:])
 
 

@@ -672,7 +672,7 @@ def check_classes(
     classes = np.unique(y[weight > 0])
     if len(classes) < 2:
         raise ValueError(
-            f"y has one class only, {classes[0]!r} (rows of weight zero do not count); a "
+            f"y has one class only, {classes.tolist()[0]!r} (rows of weight zero do not count); a "
             "classifier needs at least two."
         )
     labels = np.minimum(np.searchsorted(classes, y), len(classes) - 1)

@@ -264,9 +264,8 @@ def find_rows(C: Any, kind: str = "auto") -> tuple[str, NDArray]:
         if len(known) > 3:
             return check_kind(take_rows(C, rows[known])[:, known], "auto"), rows
     raise ValueError(
-        f"Whether X of shape {C.shape} holds similarities or distances is not told by comparisons "
-        "with landmarks that "
-        "are not among its rows; say which with kind='similarity', 'distance' or 'dissimilarity'."
+        f"Cannot infer whether X of shape {C.shape} holds similarities or distances, because its "
+        "landmarks are not among its rows; pass kind='similarity', 'distance' or 'dissimilarity'."
     )
 
 
