@@ -163,10 +163,12 @@ def test_losses_and_pools_count_weights_as_repeated_rows():
 def test_a_wide_machine_of_more_rows_has_centers_in_proportion():
     X, y = waves(90)
     rows = Rows(X, y[:, None])
-    learner = WideLearner(rows, np.arange(60), np.arange(60, 90), True, n_centers=30)
+    learner = WideLearner(Labeled(rows, None), np.arange(60), np.arange(60, 90), True, n_centers=30)
     machine = learner.candidate(learner.trial(Wide("gaussian", np.log(np.full(3, 2.0)))))
     assert len(machine.model.support) == 30
-    everything = WideLearner(rows, np.arange(90), np.arange(60, 90), True, n_centers=30)
+    everything = WideLearner(
+        Labeled(rows, None), np.arange(90), np.arange(60, 90), True, n_centers=30
+    )
     model = everything.refit(machine, 60)
     assert len(model.support) == 45 and len(np.unique(model.support)) == 45
     assert np.mean((model.predict(X, X) - rows.Y) ** 2) < 0.3

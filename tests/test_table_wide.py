@@ -106,7 +106,9 @@ def test_centers_are_doubled_only_where_that_helps():
     rough = np.sign(np.sin(12 * X[:, :1]) * np.sin(12 * X[:, 1:]))
     sizes = []
     for Y in (smooth, rough):
-        learner = WideLearner(Rows(X, Y), np.arange(1400), np.arange(1400, 1800), True)
+        learner = WideLearner(
+            Labeled(Rows(X, Y), None), np.arange(1400), np.arange(1400, 1800), True
+        )
         trial = learner.trial(Wide("laplace", np.zeros(2)))
         found = learner.candidate(trial)
         sizes.append(len(found.model.support))
@@ -119,7 +121,7 @@ def test_centers_are_doubled_only_where_that_helps():
 def test_a_machine_far_behind_the_others_keeps_few_centers():
     X = RNG.uniform(-1, 1, size=(1800, 2))
     Y = np.sign(np.sin(12 * X[:, :1]) * np.sin(12 * X[:, 1:]))
-    learner = WideLearner(Rows(X, Y), np.arange(1400), np.arange(1400, 1800), True)
+    learner = WideLearner(Labeled(Rows(X, Y), None), np.arange(1400), np.arange(1400, 1800), True)
     trial = learner.trial(Wide("laplace", np.zeros(2)))
     few = learner.candidate(trial, goal=0.0)
     many = learner.candidate(trial, goal=few.loss / 1.4)
@@ -184,10 +186,41 @@ def test_logistic_is_logistic_regression(n_classes):
     weight = RNG.uniform(0.5, 2, size=120)
     q = 1 if n_classes == 2 else 3
     gram = (Phi * weight[:, None]).T @ Phi
-    found = solve_logistic(Phi, labels, weight, np.eye(4), 2.0, gram, q, max_iter=500)
+    shares = np.eye(n_classes)[labels]
+    found = solve_logistic(Phi, shares, weight, np.eye(4), 2.0, gram, q, max_iter=500)
     peer = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8).fit(Phi, labels, weight)
     assert_allclose(found.coef.T, peer.coef_, atol=2e-3)
     assert found.certificate < 1e-2
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_logistic_counts_every_class_of_equal_rows(n_classes):
+    """Shares of the classes are the same as a row for each class with its part of the weight."""
+    random = np.random.RandomState(0)
+    Phi = random.normal(size=(60, 4))
+    shares = random.dirichlet(np.ones(n_classes), 60)
+    weight = random.uniform(0.5, 2, size=60)
+    q = 1 if n_classes == 2 else 3
+    gram = (Phi * weight[:, None]).T @ Phi
+    found = solve_logistic(Phi, shares, weight, np.eye(4), 2.0, gram, q, max_iter=500)
+    every = np.repeat(Phi, n_classes, axis=0)
+    labels = np.tile(np.arange(n_classes), 60)
+    peer = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8)
+    peer.fit(every, labels, (weight[:, None] * shares).ravel())
+    assert_allclose(found.coef.T, peer.coef_, atol=2e-3)
+
+
+def test_wide_machines_know_every_class_of_equal_rows():
+    random = np.random.RandomState(0)
+    rows = Rows(random.normal(size=(6, 2)), np.zeros((6, 1)))
+    labels = np.zeros(6, dtype=int)
+    shares = random.dirichlet([1, 1], 6)
+    known = Labeled(rows, labels, shares)
+    assert_array_equal(known.take([4, 1]).class_shares, shares[[4, 1]])
+    assert_array_equal(Labeled(rows, labels).class_shares, np.eye(2)[labels])
+    learner = WideLearner(known, np.arange(4), np.arange(4, 6), linear=True)
+    predictions = np.array([[2.0], [-2.0]])
+    assert learner.judge(learner.valid)(predictions) == known.take([4, 5]).judge(predictions)
 
 
 def test_pooled_scores_are_no_worse_than_the_best():
@@ -300,7 +333,9 @@ def test_larger_trees_compete_where_many_rows_ask_for_more_iterations(monkeypatc
 def test_a_learned_map_finds_the_direction():
     X = RNG.normal(size=(900, 6))
     Y = np.sin(3 * (X[:, :1] + X[:, 1:2]) / np.sqrt(2))
-    learner = WideLearner(Rows(X, Y), np.arange(600), np.arange(600, 900), linear=True)
+    learner = WideLearner(
+        Labeled(Rows(X, Y), None), np.arange(600), np.arange(600, 900), linear=True
+    )
     first = learner.search(Wide("exponential", np.full(6, 0.5)))
     turned = learner.turned(first)
     assert turned.loss < 0.7 * first.loss
@@ -315,7 +350,9 @@ def test_one_bandwidth_competes_where_features_are_many(d):
     Y = np.sign(np.linalg.norm(X, axis=1, keepdims=True) - np.sqrt(d))
     # bandwidths that a bad draw of rows has learned
     labels, start = (Y[:, 0] > 0).astype(int), RNG.normal(size=d)
-    learner = WideLearner(Rows(X, Y), np.arange(200), np.arange(200, 300), True, labels)
+    learner = WideLearner(
+        Labeled(Rows(X, Y), None), np.arange(200), np.arange(200, 300), True, labels
+    )
     shared = {"gaussian": [start], "laplace": [start + np.log(d)]}
     found = by_name(wide_candidates([learner], shared, learner))
     one = ["gaussian, many centers"] if d == 60 else []

@@ -6,6 +6,12 @@ CLASSES = "test_table_classes.py"
 
 BUGS = [
     Bug(
+        "table-wide-machines-see-one-class",
+        "        if self.shares is not None:\n            return self.shares\n        n_classes",
+        "        n_classes",
+        "test_table_wide.py -k every_class_of_equal_rows",
+    ),
+    Bug(
         "table-tail-of-an-exact-relation",
         "explained: float = 0.5",
         "explained: float = 0.0",

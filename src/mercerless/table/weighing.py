@@ -65,6 +65,15 @@ class Labeled(NamedTuple):
         return Labeled(self.rows.joined(other.rows), labels, shares)
 
     @property
+    def class_shares(self) -> NDArray:
+        """Shares of all classes in every row (n, n_classes)."""
+        assert self.labels is not None
+        if self.shares is not None:
+            return self.shares
+        n_classes = max(self.rows.Y.shape[1], 2)
+        return np.eye(n_classes)[self.labels]
+
+    @property
     def observed(self) -> Observed:
         """Each class that equal rows had as an observation of its own, with its part of their weight."""
         assert self.labels is not None

@@ -72,11 +72,10 @@ class WideMachines:
             return []
         learners = [
             WideLearner(
-                contest.rows,
+                contest.labeled,
                 train,
                 valid,
                 linear=contest.settings.linear,
-                labels=contest.classes,
                 seed=contest.settings.seed,
                 n_centers=self.n_centers,
                 total=contest.total,
@@ -141,14 +140,17 @@ class _Machine(NamedTuple):
 class WideLearner:
     """Learns a wide machine on the rows of one hold-out."""
 
-    rows: Rows
+    known: Labeled
     train: NDArray
     valid: NDArray
     linear: bool
-    labels: NDArray | None = None  # of the rows
     seed: int = 0
     n_centers: int = 3000
     total: Total | None = None  # sums moments over all rows of the table, if `rows` are a part
+
+    @property
+    def rows(self) -> Rows:
+        return self.known.rows
 
     def sums(self, rows: Rows, wide: Wide, S: NDArray, dtype: Any = np.float64) -> Moments:
         """The moments of some rows, block by block."""
@@ -175,7 +177,7 @@ class WideLearner:
 
     def judge(self, numbers: NDArray) -> Callable[[NDArray], float]:
         """The function that gives the loss of predictions for some rows."""
-        return Labeled(self.rows, self.labels).take(numbers).judge
+        return self.known.take(numbers).judge
 
     def trial(self, wide: Wide, ridges: Sequence[float] = LIMITS.ridges) -> _Trial:
         """The best ridge on few rows and centers."""
@@ -283,7 +285,7 @@ class WideLearner:
         k = int(np.argmin(losses))
         model = model._replace(log_ridge=float(np.log(ridges[k])))
         machine = _Machine(losses[k], predictions[k], model, False, coefs[k], sums, P)
-        if like is not None or self.labels is None:
+        if like is not None or self.known.labels is None:
             return machine
         other = self._logistic(model, sums, P, ridges[k] * np.array(LIMITS.logistic_factors))
         return other if other.loss < machine.loss else machine
@@ -330,16 +332,16 @@ class WideLearner:
         coef: NDArray | None = None,
     ) -> _Machine:
         """Coefficients of least log-loss instead of squared error, from a large ridge to smaller ones."""
-        assert self.labels is not None
         q = self.rows.Y.shape[1]
         best = None
         Phi = self._columns(self.train, model)
         valid = self._columns(self.valid, model)
         judge = self.judge(self.valid)
-        labels = self.labels[self.train]
-        weight = self.rows.take(self.train).weight
+        known = self.known.take(self.train)
+        shares = known.class_shares
+        weight = known.rows.weight
         for ridge in ridges:
-            coef = solve_logistic(Phi, labels, weight, P, float(ridge), sums.gram, q, coef).coef
+            coef = solve_logistic(Phi, shares, weight, P, float(ridge), sums.gram, q, coef).coef
             predictions = valid @ coef
             loss = judge(predictions)
             if best is None or loss < best.loss:
@@ -355,13 +357,13 @@ class WideLearner:
         model = machine.model
         ridge = float(np.exp(machine.model.log_ridge))
         if machine.logistic:
-            assert self.labels is not None
             Phi = self._columns(np.arange(len(self.rows)), model)
             start = machine.coef if machine.coef.size else None
             weight = self.rows.weight
             q = self.rows.Y.shape[1]
+            shares = self.known.class_shares
             solution = solve_logistic(
-                Phi, self.labels, weight, machine.P, ridge, machine.sums.gram, q, start
+                Phi, shares, weight, machine.P, ridge, machine.sums.gram, q, start
             )
             return self._with(model._replace(certificate=solution.certificate), solution.coef)
         sums = machine.sums

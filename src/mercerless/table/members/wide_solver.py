@@ -87,13 +87,13 @@ class Logistic(NamedTuple):
 
 @dataclass(frozen=True)
 class LogisticProblem:
-    """``min over C of sum_i w_i logloss(Phi_i C, label_i) + ridge / 2 tr(C^T P C)``.
+    """``min over C of sum_i w_i logloss(Phi_i C, shares_i) + ridge / 2 tr(C^T P C)``.
 
     The scores of two classes are one column f, which counts as -f / 2 and f / 2; of more, one column each.
     """
 
     Phi: NDArray
-    target: NDArray  # (n, n_functions), 1 for the class of the row
+    target: NDArray  # (n, n_functions), shares of the classes in the row, of two classes that of the second
     weight: NDArray
     P: NDArray
     ridge: float
@@ -117,7 +117,7 @@ class LogisticProblem:
 
 def solve_logistic(
     Phi: NDArray,
-    labels: NDArray,
+    shares: NDArray,
     weight: NDArray,
     P: NDArray,
     ridge: float,
@@ -126,15 +126,14 @@ def solve_logistic(
     start: NDArray | None = None,
     max_iter: int = 40,
 ) -> Logistic:
-    """Solve the `LogisticProblem` by L-BFGS.
+    """Solve the `LogisticProblem` by L-BFGS; `shares` (n, n_classes) are those of the classes in every row.
 
     The variables are ``U = T^T C`` with ``T T^T = s gram + ridge P``, gram = ``Phi^T Phi`` and s the largest curvature
     of the loss: in U the problem is well conditioned. One Cholesky factorization, and two products with Phi per
     iteration.
     """
     shape = (Phi.shape[1], n_functions)
-    target = np.eye(max(n_functions, 2))[labels][:, -n_functions:]
-    problem = LogisticProblem(Phi, target, weight, P, ridge)
+    problem = LogisticProblem(Phi, shares[:, -n_functions:], weight, P, ridge)
     curvature = 0.25 if n_functions == 1 else 0.5
     jitter = 1e-9 * max(np.trace(gram) / len(gram), 1.0)
     T = _factor(curvature * gram, P, ridge, jitter)
