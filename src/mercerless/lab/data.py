@@ -59,9 +59,11 @@ class DataThresholds:
     scaling_race: float = 1.15
     #: With fewer distinct rows none are merged: there would be too few to learn from.
     fewest_distinct: int = 10
-    #: So many rows per distinct row, and this share of repeated ones with different targets, make a table of
-    #: categories. Its equal rows are not merged: new rows are mostly combinations that were seen, held-out ones never.
+    #: A table of categories has so many rows per distinct row, no column with more different values than this share of
+    #: the distinct rows, and different targets for this share of the repeated rows. Its equal rows are not merged: new
+    #: rows are mostly combinations that were seen, and held-out ones would never be.
     rows_per_combination: float = 3.0
+    values_per_combination: float = 0.5
     different_targets: float = 0.1
 
 
@@ -91,7 +93,7 @@ def merge_rows(X: Any, Y: NDArray, weight: NDArray, groups: NDArray | None) -> T
     """The table of distinct rows; groups that share a copy become one."""
     copies = find_copies(X)
     n_distinct = int(copies.max()) + 1
-    if n_distinct < THRESHOLDS.fewest_distinct or has_categories_only(copies, Y):
+    if n_distinct < THRESHOLDS.fewest_distinct or has_categories_only(X, Y, copies):
         copies = np.arange(len(copies))
     merged = merge_copies(Y, weight, copies)
     if groups is not None:
@@ -99,13 +101,17 @@ def merge_rows(X: Any, Y: NDArray, weight: NDArray, groups: NDArray | None) -> T
     return Table(X, merged, copies, groups)
 
 
-def has_categories_only(copies: NDArray, Y: NDArray) -> bool:
+def has_categories_only(X: Any, Y: NDArray, copies: NDArray) -> bool:
     """Whether a table has few combinations of values, often with different targets: then equal rows are no copies."""
     n_equal = np.bincount(copies)
-    if len(copies) < THRESHOLDS.rows_per_combination * len(n_equal):
+    n_distinct = len(n_equal)
+    if len(copies) < THRESHOLDS.rows_per_combination * n_distinct:
         return False
-    observations = Observations.of(copies, Y)
-    n_targets = np.bincount(copies[observations.first])
+    distinct = take_rows(X, np.unique(copies, return_index=True)[1])
+    n_values = max(len(np.unique(column)) for column in distinct.T)
+    if n_values > THRESHOLDS.values_per_combination * n_distinct:
+        return False
+    n_targets = np.bincount(copies[Observations.of(copies, Y).first])
     return bool(np.mean(n_targets[n_equal > 1] > 1) >= THRESHOLDS.different_targets)
 
 
