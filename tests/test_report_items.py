@@ -52,7 +52,7 @@ def test_the_page_begins_with_the_answer_and_ends_with_the_card(shapes, tmp_path
         "Model card",
     ]
     places = [page.index(f"<h2>{words}") for words in order]
-    assert places == sorted(places) and ": expect accuracy of" in page[: places[0]]
+    assert places == sorted(places) and ": expect an accuracy of" in page[: places[0]]
     assert page.count("<script") == 1 and "<0>" not in page and "&lt;0&gt;" in page
 
 

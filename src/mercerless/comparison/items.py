@@ -221,7 +221,9 @@ def answer(comparison: "Comparison") -> str:
     advice = f"Use {best['title']}"
     if not comparison.is_decided:
         advice = f"Not decided yet, best so far is {best['title']}"
-    return f"{advice}: expect {expectation(comparison)} on new items like these."
+    expected = expectation(comparison)
+    article = "an" if expected.startswith(("a", "e", "i", "R", "f1")) else "a"
+    return f"{advice}: expect {article} {expected} on new items like these."
 
 
 def expectation(comparison: "Comparison") -> str:
