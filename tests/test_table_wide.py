@@ -479,9 +479,8 @@ def test_wide_machines_need_the_memory_they_are_planned_with():
     X, Y, m = RNG.normal(size=(1500, 3)), RNG.normal(size=(1500, 1)), 1200
     labels = (Y[:, 0] > 0).astype(int)
     for of_rows in (None, labels):
-        learner = WideLearner(
-            Rows(X, Y), np.arange(1200), np.arange(1200, 1500), True, of_rows, n_centers=m
-        )
+        known = Labeled(Rows(X, Y), of_rows)
+        learner = WideLearner(known, np.arange(1200), np.arange(1200, 1500), True, n_centers=m)
         best = learner.trial(Wide("exponential", np.zeros(3)))
         tracemalloc.start()
         kept = [learner.candidate(best) for _ in range(2)]  # as many as a fit has
