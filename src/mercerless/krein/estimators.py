@@ -1109,7 +1109,7 @@ class KreinSVC(NamedClassifierMixin, _KreinMachine):
         n_pairs = len(classes) * (len(classes) - 1) // 2
         with self._progress(n_pairs) as progress:
             remedy = landmarks_remedy(len(labels), "KreinRidgeClassifier")
-            progress.expect(7.0, len(labels), remedy)
+            progress.expect(5.0, len(labels), remedy)
             basis, weight, stabilized = self._stabilized(X, labels, weight)
             pairs = pair_machines(
                 stabilized.kernel,
@@ -1224,7 +1224,7 @@ class KreinSVR(NamedRegressorMixin, _KreinMachine):
         weight = check_weight(sample_weight, len(target))
         with self._progress() as progress:
             remedy = landmarks_remedy(len(target), "KreinRidge")
-            progress.expect(7.0, len(target), remedy)
+            progress.expect(5.0, len(target), remedy)
             basis, weight, stabilized = self._stabilized(X, target, weight)
             machine = tube_machine(
                 stabilized.kernel,
