@@ -150,6 +150,7 @@ FURTHER = {
     "stack": "stack of boosting, trees and SVM",
     "xrfm": "xRFM",
     "realmlp": "RealMLP",
+    "autogluon": "AutoGluon",
     "tabm": "TabM",
     "lab_local": "local forms alone",
 }

@@ -27,9 +27,11 @@ Boosting stops early on a fifth of the training rows; LightGBM and XGBoost try -
 first their defaults, and keep the best; CatBoost has its defaults ("catboost"), or ten such settings
 ("catboost_search"); "boosting" is scikit-learn's with its defaults, "stack" its stack of that, extremely random trees
 and a support vector machine, by five folds; xRFM has ten random settings, networks of pytabkit the defaults of their
-authors; the others are searched by three folds, Laplace kernel ridge regression on at most 4000 rows. Words are ordinal
-codes marked as categories for LightGBM and CatBoost, 0/1 columns for the others but the table learner, which takes the
-table as it is. Variants: "repeated" (every row three times), "outliers" (2 % of the training targets moved by ten
+authors; AutoGluon has its "best_quality" preset (bagged and stacked trees, boosting, neighbors and linear models; no
+networks unless torch is installed) and a minute on one core; the others are searched by three folds, Laplace kernel
+ridge regression on at most 4000 rows. Words are ordinal codes marked as categories for LightGBM and CatBoost, 0/1
+columns for the others but the table learner, which takes the table as it is.
+Variants: "repeated" (every row three times), "outliers" (2 % of the training targets moved by ten
 standard deviations), "missing" (a tenth of the numbers removed at random), "shuffled" (columns in another order, rows
 sorted by target), "rescaled" (columns in units up to a million times smaller or larger, from another origin), all
 seeded by the split.
@@ -42,6 +44,7 @@ import csv
 import importlib.util
 import os
 import subprocess
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -82,6 +85,7 @@ OPTIONAL = {
     "xrfm": "xrfm",
     "realmlp": "pytabkit",
     "tabm": "pytabkit",
+    "autogluon": "autogluon",
 }
 RESULTS = Path(__file__).parent / "results"
 BANDS_RESULTS = RESULTS / "lab_bands.csv"
@@ -498,6 +502,46 @@ class Tabular:
         return np.asarray(self.model.predict_proba(T))
 
 
+class AutoGluon:
+    """AutoGluon's best quality within so many seconds, on one core; it takes words and gaps as they are."""
+
+    def __init__(self, task, seconds=60):
+        self.task = task
+        self.seconds = seconds
+
+    def fit(self, A, b):
+        from autogluon.tabular import TabularPredictor
+
+        if self.task == "regression":
+            settings = {"problem_type": "regression", "eval_metric": "root_mean_squared_error"}
+        else:
+            several = len(np.unique(b)) > 2
+            problem = "multiclass" if several else "binary"
+            settings = {"problem_type": problem, "eval_metric": "log_loss"}
+        self.folder = tempfile.TemporaryDirectory()
+        predictor = TabularPredictor("target", path=self.folder.name, verbosity=0, **settings)
+        self.model = predictor.fit(
+            self.frame(A).assign(target=b),
+            presets="best_quality",
+            time_limit=self.seconds,
+            num_cpus=1,
+            dynamic_stacking=False,
+            ag_args_ensemble={"fold_fitting_strategy": "sequential_local"},
+        )
+        return self
+
+    def frame(self, A):
+        """Columns with names."""
+        frame = pd.DataFrame(A).reset_index(drop=True)
+        return frame.rename(columns=lambda name: f"column {name}")
+
+    def predict(self, T):
+        return self.model.predict(self.frame(T)).to_numpy()
+
+    def predict_proba(self, T):
+        return self.model.predict_proba(self.frame(T), as_multiclass=True).to_numpy()
+
+
 def stacked(task):
     """Scikit-learn's stack of boosted trees, extremely random trees and a support vector machine, by five folds."""
     if task == "classes":
@@ -553,6 +597,7 @@ def learners(task, n_candidates):
         "xrfm": lambda: Numbers(XRFM(task)),
         "realmlp": lambda: Numbers(Tabular(task, "RealMLP_TD_S")),
         "tabm": lambda: Numbers(Tabular(task, "TabM_D")),
+        "autogluon": lambda: AutoGluon(task),
     }
     return {
         k: make
