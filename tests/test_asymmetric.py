@@ -573,3 +573,47 @@ class TestLandmarks:
         smooth = wide.set_params(kind="similarity", random_state=0).fit(self.items, self.values)
         assert len(smooth.landmarks_) < 30
         assert smooth.score(self.items, self.values) > 0.9
+
+
+def test_only_the_left_regressor_knows_bandwidths_of_training_items():
+    K, kernel, X, Y = problem()
+    new = np.random.default_rng(1).normal(size=X.shape)  # as many rows as there are bandwidths
+    expected = kernel(new, X) @ np.linalg.solve(K + 0.1 * np.eye(40), Y[:, 0])
+    for options in ({}, {"coupled": True}):
+        model = AsymmetricRidge(kernel, alpha=0.1, fit_intercept=False, **options).fit(X, Y[:, 0])
+        assert model.side_ == "left"
+        assert_allclose(model.predict(new[:7]), model.predict(new)[:7], rtol=1e-10)
+        if not options:
+            assert_allclose(model.predict(new), expected, rtol=1e-9)
+    for kernel_ in (kernel, 2.0 * kernel):
+        for side in ("right", "mean"):
+            with pytest.raises(ValueError, match="new ones, which have no bandwidths"):
+                AsymmetricRidge(kernel_, side=side).fit(X, Y[:, 0])
+    with pytest.raises(ValueError, match="landmarks=None"):
+        AsymmetricRidge(kernel, landmarks=10).fit(X, Y[:, 0])
+    # bandwidths that all items share say nothing about an item
+    assert (
+        AsymmetricRidge(LocalGaussian([1.0, 2.0, 0.5]), side="right").fit(X, Y[:, 0]).side_
+        == "right"
+    )
+
+
+def test_bandwidths_stay_with_their_training_items():
+    _, kernel, X, Y = problem()
+    y = Y[:, 0]
+    options = {"alpha": 0.1, "fit_intercept": False}
+    kept = np.arange(40) % 5 > 0
+    ours = AsymmetricRidge(kernel, **options).fit(X, y, kept * 1.0)
+    of_kept = LocalGaussian(kernel.bandwidths[kept])
+    without = AsymmetricRidge(of_kept, **options).fit(X[kept], y[kept])
+    assert_allclose(ours.predict(X), without.predict(X), rtol=1e-10)
+    # equal rows with different bandwidths are two centers
+    equal = X.copy()
+    equal[3] = equal[7]
+    K = kernel(equal)
+    expected = kernel(X, equal) @ np.linalg.solve(K + 0.1 * np.eye(40), y)
+    assert_allclose(
+        AsymmetricRidge(kernel, **options).fit(equal, y).predict(X), expected, rtol=1e-8
+    )
+    with pytest.raises(ValueError, match="bandwidths for 40 items, but X has 30"):
+        AsymmetricRidge(kernel, **options).fit(X[:30], y[:30])

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercerless import DirectedEmbedding, Landmarks
 from mercerless.asymmetric.embedding import coupled_axes
-from mercerless.kernels import Gaussian
+from mercerless.kernels import Gaussian, LocalGaussian
 
 
 def directed(n=40, seed=0):
@@ -168,3 +168,16 @@ def test_classes_of_a_directed_graph_are_found_in_the_embedding():
 def test_bad_input_is_one_sentence(parameters, X, text):
     with pytest.raises(ValueError, match=text):
         DirectedEmbedding("precomputed", **parameters).fit(X)
+
+
+def test_new_items_have_no_bandwidths_as_targets():
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(2, 20, 3))
+    kernel = LocalGaussian(np.exp(0.3 * rng.normal(size=(20, 3))))
+    both = DirectedEmbedding(kernel, None)
+    source, target = np.hsplit(both.fit_transform(X), 2)
+    assert_allclose(source @ target.T, kernel(X), atol=1e-10)
+    with pytest.raises(ValueError, match="new ones, which have no bandwidths"):
+        both.transform(new)
+    left = DirectedEmbedding(kernel, 5, side="left").fit(X)
+    assert_allclose(left.transform(new)[:4], left.transform(new[:4]), rtol=1e-10)

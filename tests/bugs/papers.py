@@ -164,4 +164,22 @@ BUGS = [
         "            if False:\n                raise ValueError(",
         "test_directed_embedding.py -k sides",
     ),
+    Bug(
+        "asymmetric-new-items-borrow-bandwidths",
+        'sides = ("left",) if self._has_center_bandwidths else ("left", "right", "weighted")',
+        'sides = ("left", "right", "weighted")',
+        f"{ASYM} -k bandwidths",
+    ),
+    Bug(
+        "asymmetric-bandwidths-of-other-rows",
+        "set_params(**{name: widths[rows] for name, widths in bandwidths.items()})",
+        "set_params(**{name: widths[: len(rows)] for name, widths in bandwidths.items()})",
+        f"{ASYM} -k bandwidths",
+    ),
+    Bug(
+        "embedding-new-targets-borrow-bandwidths",
+        "if not np.array_equal(items, self.X_fit_):",
+        "if len(items) != len(self.X_fit_):",
+        "test_directed_embedding.py -k bandwidths",
+    ),
 ]

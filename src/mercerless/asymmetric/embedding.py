@@ -10,6 +10,7 @@ from mercerless.asymmetric.selection import affinities, decay_of
 from mercerless.core.embedding import LandmarkEmbedding
 from mercerless.core.memory import memory_budget, row_blocks
 from mercerless.core.validation import check_option, relative_asymmetry
+from mercerless.kernels.local import center_bandwidths
 from mercerless.lowrank import Landmarks
 from mercerless.spectra import check_kind
 
@@ -156,6 +157,7 @@ class DirectedEmbedding(LandmarkEmbedding):
             Sources, targets, or sources and then targets.
         """
         items = self._test_items(X)
+        self._check_centers(items)
         reverse_rows = None
         if reverse is not None:
             reverse_rows = self._reverse_rows(reverse, items.shape)
@@ -167,6 +169,16 @@ class DirectedEmbedding(LandmarkEmbedding):
                 )
             reverse_rows = items
         return self._coordinates(items, reverse_rows)
+
+    def _check_centers(self, items: Any) -> None:
+        """Raise if targets of new items would need bandwidths that only the training items have."""
+        if self.side == "left" or not center_bandwidths(self.kernel_):
+            return
+        if not np.array_equal(items, self.X_fit_):
+            raise ValueError(
+                f"side={self.side!r} compares training items with new ones, which have no "
+                "bandwidths; use side='left', or one bandwidth per feature."
+            )
 
     @property
     def _needs_reverse(self) -> bool:

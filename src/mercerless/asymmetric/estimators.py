@@ -53,6 +53,7 @@ from mercerless.core.validation import (
     warn,
     warn_if_useless,
 )
+from mercerless.kernels.local import at_centers, center_bandwidths
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.spectra import check_kind, check_kind_of_kernel
 
@@ -92,17 +93,34 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         check_number("alpha", self.alpha, zero=True, none=True)
         if self.landmarks is not None and self.coupled:
             raise ValueError("coupled=True needs all items; use landmarks=None, or coupled=False.")
+        if not self._has_center_bandwidths:
+            return
+        if self.side not in ("auto", "left"):
+            raise ValueError(
+                f"side={self.side!r} compares training items with new ones, which have no "
+                "bandwidths; use side='left', or one bandwidth per feature."
+            )
+        if self.landmarks is not None:
+            raise ValueError(
+                "landmarks need a kernel that compares any two items, but this one has bandwidths "
+                "for every training item; use landmarks=None, or one bandwidth per feature."
+            )
+
+    @property
+    def _has_center_bandwidths(self) -> bool:
+        """Whether the kernel has bandwidths for every training item, so that new items cannot be centers."""
+        return bool(center_bandwidths(self.kernel))
 
     def _fit(self, X: Any, Y: NDArray, weight: NDArray) -> dict[str, Any]:
         """Choose ridge and side by the leave-one-out error; returns all fitted attributes.
 
         Equal items are one with the mean of their targets and the sum of their weights: the solution is the same, and
-        an item is left out with all its copies.
+        an item is left out with all its copies. Items with bandwidths of their own are never equal.
         """
         self._check_parameters()
-        basis, gathered = self._gathered_basis(
-            X, weight, Y, fewest=distinct_items_needed(None), whole_items=True
-        )
+        fewest = np.inf if self._has_center_bandwidths else distinct_items_needed(None)
+        basis, gathered = self._gathered_basis(X, weight, Y, fewest=fewest, whole_items=True)
+        basis = basis.with_kernel(at_centers(basis.kernel, basis.rows, basis.n_train))
         check_kind_of_kernel(basis.kernel, self.kind)
         weight = gathered.weight[basis.rows]
         targets = _means_of_copies(Y, gathered)[basis.rows]
@@ -191,7 +209,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             alphas = np.array(relative) * (_spectral_norm(K) or 1.0)
         sides: tuple[str, ...] = (self.side,)
         if self.side == "auto":
-            sides = ("left", "right", "weighted")
+            sides = ("left",) if self._has_center_bandwidths else ("left", "right", "weighted")
         problem = (Y, alphas, sides, weight, self.fit_intercept)
         try:
             if isinstance(K, LandmarkComparisons):
@@ -362,7 +380,9 @@ class AsymmetricRidge(MultiOutputMixin, NamedRegressorMixin, _Asymmetric):
     alpha : float or None, default=None
         The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centered matrix.
     side : {"auto", "left", "right", "mean"}, default="auto"
-        f1, f2 or their mean; "auto" takes f1, f2 or a weighted mean, whichever has the least leave-one-out error.
+        f1, f2 or their mean; "auto" takes f1, f2 or a weighted mean, whichever has the least leave-one-out error. A
+        kernel with bandwidths for every training item, such as `LocalGaussian` of a matrix, has f1 only: new items have
+        no bandwidths.
     coupled : bool, default=False
         Whether the residuals of one regressor are the coefficients of the other, ``K a + alpha b + c = y`` and
         ``K^T b + alpha a + d = y``: AsK-LS of He et al. (2023) with ``alpha = 1 / gamma``. Eight times as expensive.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 
 from mercerless.core.memory import row_blocks
 from mercerless.core.validation import check_real
@@ -304,6 +305,35 @@ class LocalLaplace(_Local):
             np.matmul(distances, H[group, :, None], out=gradient[group, :, None])
         gradient *= W
         return gradient
+
+
+def center_bandwidths(kernel: Any) -> dict[str, NDArray]:
+    """Parameters of a kernel, and of the kernels it is made of, that are bandwidths with one row per center, by name.
+
+    With such a kernel only the centers that it was made for can be the second argument: other items have no bandwidths.
+    """
+    if not isinstance(kernel, Kernel):
+        return {}
+    parameters = kernel.get_params(deep=True).items()
+    return {
+        name: np.asarray(value)
+        for name, value in parameters
+        if name.split("__")[-1] == "bandwidths" and np.ndim(value) == 2
+    }
+
+
+def at_centers(kernel: Kernel, rows: NDArray, n: int) -> Kernel:
+    """The kernel for some of its n centers; one without bandwidths of the centers stays as it is."""
+    bandwidths = center_bandwidths(kernel)
+    for widths in bandwidths.values():
+        if len(widths) != n:
+            raise ValueError(
+                f"The kernel has bandwidths for {len(widths)} items, but X has {n} training items; "
+                "give one row of bandwidths per training item."
+            )
+    if not bandwidths:
+        return kernel
+    return clone(kernel).set_params(**{name: widths[rows] for name, widths in bandwidths.items()})
 
 
 class FixedPoints:
