@@ -299,8 +299,8 @@ class LABRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin, _
         The projected gradient at the end of the descent relative to its start: 0 at a stationary point, 1 without any
         step; early stopping leaves it positive, and steps on batches that diverged make it infinite.
     max_error_ : float
-        The largest squared error on a training row, standardized (with an `optimizer` scaled to [-1, 1]), which a
-        `Support` that grows bounds.
+        The largest squared error on a row that the bandwidths were learned on, standardized (with an `optimizer` scaled
+        to [-1, 1]), which a `Support` that grows bounds; of equal rows, that of the mean of their targets.
     n_distinct_ : int
         Distinct training rows: equal rows are merged, with the mean of their targets.
     out_of_fold_ : OutOfFold or None

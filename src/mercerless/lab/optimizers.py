@@ -34,7 +34,8 @@ class SGD(BaseEstimator):
         Steps for the last support, after all growth; None means `n_steps`.
     initial_scale : float, default=1.0
         The start, sigma_0 in the paper's Tables 3 and 4: ``theta = sqrt(initial_scale / n_features)`` for features in
-        [-1, 1], as in the authors' code; the paper does not say what it scales.
+        [-1, 1], as in the authors' code; the paper does not say what it scales. Of several optimizers that of the
+        first counts.
 
     See Also
     --------

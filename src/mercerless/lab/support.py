@@ -30,7 +30,8 @@ class Support(BaseEstimator):
         tenth of the number at the start, and only rows above `max_error`.
     max_error : float or None, default=None
         Growth ends when no row has a larger squared error: B in Algorithm 1, in units of the standardized target (with
-        an `optimizer`, of the target scaled to [-1, 1]). None means no growth.
+        an `optimizer`, of the target scaled to [-1, 1]). Rows are those that the bandwidths are learned on (see
+        `max_rows` of `LABRegressor`); equal rows are one, with the mean of their targets. None means no growth.
     max_support : int or None, default=None
         Growth ends at so many support points; None means all rows.
 
