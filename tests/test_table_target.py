@@ -104,6 +104,16 @@ def test_noise_that_multiplies_is_learned_through_the_logarithm(skewed):
     )
 
 
+@pytest.mark.parametrize("is_global", [True, False])
+def test_a_generator_that_others_draw_from_does_not_lose_the_transform(is_global):
+    """The second model needs the folds of the first, whatever was drawn in between."""
+    X, y, _ = multiplicative(110, 0.3)
+    np.random.seed(0)  # noqa: NPY002, None means this generator
+    random_state = None if is_global else np.random.RandomState(0)
+    model = TableRegressor(["local"], max_iter=2, random_state=random_state).fit(X, y)
+    assert list(model.validation_errors_)[-1].endswith(" of the target")
+
+
 @pytest.mark.slow
 def test_members_through_a_transform_explain_scatter_and_are_saved(skewed, tmp_path):
     model, X, y, _ = skewed

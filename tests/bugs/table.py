@@ -6,6 +6,12 @@ CLASSES = "test_table_classes.py"
 
 BUGS = [
     Bug(
+        "table-folds-from-a-shared-generator",
+        "    if is_shared:\n        return np.random.RandomState",
+        "    if False:\n        return np.random.RandomState",
+        "test_table_target.py -k others_draw_from",
+    ),
+    Bug(
         "table-wide-machines-see-one-class",
         "        if self.shares is not None:\n            return self.shares\n        n_classes",
         "        n_classes",

@@ -143,7 +143,7 @@ class _Table(LocalEstimator):
     ) -> tuple[Encoding, TrainingRows, np.random.RandomState]:
         """The encoding of the table, its rows as numbers, and what draws the rest."""
         self._check_parameters()
-        random = check_random_state(self.random_state)
+        random = own_random_state(self.random_state)
         X = training.rows
         columns = training.columns
         weight = training.weight
@@ -727,6 +727,18 @@ class TableClassifier(LocalClassifierMixin, NamedClassifierMixin, _Table):
         return distill_classes(
             self.encoding_, rows, self.calibration_(scores), self.classes_, machine
         )
+
+
+def own_random_state(random_state: Any) -> np.random.RandomState:
+    """A generator that nothing else draws from; for a whole number the one that scikit-learn makes of it.
+
+    A second model, of a transformed target, draws the same folds from a copy of it.
+    """
+    random = check_random_state(random_state)
+    is_shared = random_state is None or random is random_state or random_state is np.random
+    if is_shared:
+        return np.random.RandomState(random.randint(2**31 - 1))
+    return random
 
 
 def count_parameters(members: Sequence[Any], n_functions: int, n_features: int) -> int:

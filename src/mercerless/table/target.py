@@ -298,7 +298,7 @@ def join_transformed(
     `other` predicts the standardized transformed target, from the same rows and folds. Out-of-fold predictions of the
     average have weights from other held-out rows. `weight` are those of the rows, `unit` that of the target.
     """
-    if not np.array_equal(plain.held, other.held):  # a generator that others draw from as well
+    if not np.array_equal(plain.held, other.held):  # if rounding makes different targets equal
         return plain
     held = plain.held
     units = transformed.units
