@@ -292,6 +292,18 @@ def test_kernel_and_precomputed_agree_on_every_side():
         by_function.predict(T, backward)
 
 
+@pytest.mark.parametrize("options", [{}, {"coupled": True}, {"landmarks": 15, "random_state": 0}])
+def test_a_factor_of_all_weights_changes_nothing_but_the_ridge(options):
+    _, _, X, Y = problem()
+    plain = AsymmetricRidge("rbf", **options).fit(X, Y)
+    heavy = AsymmetricRidge("rbf", **options).fit(X, Y, np.full(40, 1e4))
+    assert_allclose(heavy.alpha_, 1e4 * plain.alpha_, rtol=1e-10)
+    assert_allclose(heavy.predict(X), plain.predict(X), rtol=1e-6, atol=1e-8)
+    assert_allclose(
+        heavy.out_of_fold_.prediction, plain.out_of_fold_.prediction, rtol=1e-6, atol=1e-8
+    )
+
+
 def test_rows_without_weight_are_left_out():
     K, _, _, Y = problem(20)
     y = Y[:, 0]

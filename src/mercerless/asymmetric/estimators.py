@@ -206,7 +206,8 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         alphas: Any = [self.alpha]
         if self.alpha is None:
             relative = LIMITS.alphas + LIMITS.coupled_alphas if self.coupled else LIMITS.alphas
-            alphas = np.array(relative) * (_spectral_norm(K) or 1.0)
+            # so many rows of an item have so many times the norm
+            alphas = np.array(relative) * (_spectral_norm(K) or 1.0) * weight.mean()
         sides: tuple[str, ...] = (self.side,)
         if self.side == "auto":
             sides = ("left",) if self._has_center_bandwidths else ("left", "right", "weighted")
@@ -378,7 +379,7 @@ class AsymmetricRidge(MultiOutputMixin, NamedRegressorMixin, _Asymmetric):
         Kind of the matrix. Distances and dissimilarities d become ``exp(-d / median)``. ``"auto"`` infers it by
         `mercerless.spectra.matrix_kind`.
     alpha : float or None, default=None
-        The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centered matrix.
+        The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centered matrix and the mean weight.
     side : {"auto", "left", "right", "mean"}, default="auto"
         f1, f2 or their mean; "auto" takes f1, f2 or a weighted mean, whichever has the least leave-one-out error. A
         kernel with bandwidths for every training item, such as `LocalGaussian` of a matrix, has f1 only: new items have
