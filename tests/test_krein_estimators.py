@@ -392,6 +392,21 @@ def test_mu_solves_the_stationary_constraints_of_the_papers(regularizer):
     assert two.mu_.shape == (2,)
 
 
+@pytest.mark.parametrize("constraint", [None, Sphere(), Sphere([[0.5, 2e5]])])
+def test_gradient_tuning_does_not_depend_on_the_units_of_one_of_two_outputs(constraint):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    Y = np.column_stack([np.sin(3 * X[:, 0]), X[:, 1] ** 2]) + 0.1 * rng.normal(size=(40, 2))
+    model = KreinRidge(Gaussian(2.0), search=GradientSearch(1, 8), cv=3, random_state=0)
+    units = np.array([1.0, 1e6])
+    first = clone(model).set_params(constraint=constraint).fit(X, units * Y)
+    if constraint is not None and constraint.radius is not None:
+        constraint = Sphere(np.array(constraint.radius) / units)
+    second = clone(model).set_params(constraint=constraint).fit(X, Y)
+    assert_allclose(first.kernel_.length_scale, second.kernel_.length_scale, rtol=1e-4)
+    assert_allclose(first.predict(X) / units, second.predict(X), rtol=1e-3, atol=1e-3)
+
+
 def test_gradient_tuning_of_a_precomputed_kernel_tunes_the_penalties():
     X, y = data(50)
     K = TL1(3.0)(X)

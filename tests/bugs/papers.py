@@ -21,8 +21,8 @@ BUGS = [
     ),
     Bug(
         "papers-spectrum-forgets-weights",
-        "rows.Y[train], rows.weight[train], intercept=family.intercept",
-        "rows.Y[train], None, intercept=family.intercept",
+        "Y[train], rows.weight[train], intercept=family.intercept, overwrite=True",
+        "Y[train], None, intercept=family.intercept, overwrite=True",
         f"{KREIN_E} -k every_fold_once",
     ),
     Bug(
@@ -181,5 +181,29 @@ BUGS = [
         "if not np.array_equal(items, self.X_fit_):",
         "if len(items) != len(self.X_fit_):",
         "test_directed_embedding.py -k bandwidths",
+    ),
+    Bug(
+        "asymmetric-ridges-ignore-the-size-of-weights",
+        "(_spectral_norm(K) or 1.0) * weight.mean()",
+        "(_spectral_norm(K) or 1.0)",
+        f"{ASYM} -k factor_of_all",
+    ),
+    Bug(
+        "krein-search-follows-the-largest-output",
+        "Y = rows.Y / self.units",
+        "Y = rows.Y",
+        f"{KREIN_E} -k two_outputs",
+    ),
+    Bug(
+        "krein-search-radius-in-other-units",
+        "radius = radius / self.units",
+        "radius = radius / 1.0",
+        f"{KREIN_E} -k two_outputs",
+    ),
+    Bug(
+        "krein-deviation-counts-copies-once",
+        "factor = cho_factor(centered + np.diag(noise / counts), lower=True)",
+        "factor = cho_factor(centered + np.diag(noise / counts**0), lower=True)",
+        "test_conformal.py -k equal_rows_are",
     ),
 ]

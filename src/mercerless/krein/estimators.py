@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
@@ -116,6 +117,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
     """Base of the regressor and the classifier, which differ in how they choose among candidates."""
 
     out_of_fold_: OutOfFold | None
+    _is_weighted: bool  # whether there were weights besides 0 and 1
     _streams = True
     _ratios: Sequence[float] = LIMITS.ratios
     _without_out_of_fold = (
@@ -186,6 +188,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
             if "cv_results_" in validation:
                 validation["cv_results_"] |= _grid_columns(penalties, family)
             self._set_fitted(
+                _is_weighted=bool(np.any((weight != 0.0) & (weight != 1.0))),
                 **self._basis_attributes(problem, system, solution),
                 **_penalty_attributes(chosen, family, Y.shape[1:]),
                 **_spectral_attributes(system, solution, Y.shape[1:]),
@@ -346,7 +349,9 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
             None,
             "use search=None or fewer rows",
         )
-        objective = ValidationObjective(rows, family, candidates)
+        objective = ValidationObjective(
+            rows, family, candidates, standardize=not is_classifier(self)
+        )
         random = check_random_state(self.random_state)
         with progress.task("gradient") as task:
             course = tune_by_gradient(objective, search, random, task.step)
@@ -678,26 +683,27 @@ class KreinRidge(NamedRegressorMixin, _KreinLeastSquares):
     def _std(self, X: Any) -> NDArray:
         """Standard deviations of new targets; raises if there is no Gaussian process."""
         self._check_process()
-        Y, _ = self._train_targets
+        Y, counts = self._train_targets  # the numbers of equal rows with equal targets
+        n = counts.sum()
+        shares = counts / n if self.fit_intercept else np.zeros(len(Y))
         K = self._train_again(None)
-        mean = K.mean(axis=0) if self.fit_intercept else np.zeros(len(K))
-        center = float(mean.mean())
-        noise = len(Y) * self.alpha_positive_
-        factor = cho_factor(K - mean - mean[:, None] + center + noise * np.eye(len(K)), lower=True)
-        residual = Y[:, 0] - (Y[:, 0].mean() if self.fit_intercept else 0.0)
-        variance = noise * float(residual @ cho_solve(factor, residual)) / len(Y)
+        mean = shares @ K
+        center = float(shares @ mean)
+        noise = n * self.alpha_positive_
+        centered = K - mean - mean[:, None] + center
+        factor = cho_factor(centered + np.diag(noise / counts), lower=True)
+        residual = Y[:, 0] - shares @ Y[:, 0]
+        variance = noise * float(residual @ cho_solve(factor, residual)) / n
         blocks = []
         diagonal = self.kernel_.diag(self._test_items(X))
         done = 0
         for rows in self._comparisons(X):
-            shift = rows.mean(axis=1) if self.fit_intercept else np.zeros(len(rows))
+            shift = rows @ shares
             crossed = rows - shift[:, None] - mean + center
             alone = diagonal[done : done + len(rows)] - 2.0 * shift + center
             done += len(rows)
             explained = np.einsum("ij,ji->i", crossed, cho_solve(factor, crossed.T))
-            blocks.append(
-                1.0 + self.fit_intercept / len(Y) + np.maximum(alone - explained, 0.0) / noise
-            )
+            blocks.append(1.0 + self.fit_intercept / n + np.maximum(alone - explained, 0.0) / noise)
         return np.sqrt(variance * np.concatenate(blocks))
 
     def _check_process(self) -> None:
@@ -713,9 +719,8 @@ class KreinRidge(NamedRegressorMixin, _KreinLeastSquares):
                 "return_std needs k(x, x) of new items, which a precomputed matrix does not have; "
                 "use predict_interval."
             )
-        Y, weight = self._train_targets
         is_exact = self.landmarks_ is None and self.radius_ is None
-        is_plain = np.all(weight == 1.0) and Y.shape[1] == 1
+        is_plain = not self._is_weighted and self._train_targets[0].shape[1] == 1
         has_norm = self.regularizer in ("components", "strong") and self.alpha_positive_ > 0.0
         if not (is_exact and is_plain and has_norm):
             raise ValueError(

@@ -492,10 +492,13 @@ class ValidationObjective:
     """Logarithm of the mean squared error over folds and its gradient, as a function of one vector.
 
     The logarithm makes the first step of the descent independent of the units of the targets. The vector holds the
-    kernel's theta, then the logarithms of those of alpha_positive, alpha_negative and radius / std(y) not given.
+    kernel's theta, then the logarithms of those of alpha_positive, alpha_negative and radius / std(y) not given. With
+    `standardize` all outputs count alike, whatever their units.
     """
 
-    def __init__(self, rows: KreinRows, family: Family, candidates: Candidates):
+    def __init__(
+        self, rows: KreinRows, family: Family, candidates: Candidates, standardize: bool = False
+    ):
         self.rows = rows
         self.family = family
         self.given = candidates
@@ -508,6 +511,11 @@ class ValidationObjective:
                 )
         center = np.average(rows.Y, axis=0, weights=rows.weight)
         self.std = np.sqrt(np.average((rows.Y - center) ** 2, axis=0, weights=rows.weight))
+        #: Units of the outputs, relative to each other; one output stays as it is.
+        self.units = np.ones_like(self.std)
+        if standardize and np.any(self.std > 0):
+            typical = np.sqrt(np.mean(self.std**2))
+            self.units = np.where(self.std > 0, self.std, typical) / typical
         K = self._matrix(rows.kernel)
         self.K = None if len(rows.kernel.theta) else K
         #: Decompositions of the folds, kept if the kernel has nothing to tune.
@@ -571,6 +579,7 @@ class ValidationObjective:
 
     def __call__(self, x: NDArray) -> tuple[float, NDArray]:
         kernel, plus, minus, radius = self.unpack(x)
+        radius = radius / self.units
         tunes_kernel = self.K is None
         K = self._matrix(kernel) if self.K is None else self.K
         n_folds = self.rows.n_folds
@@ -608,15 +617,19 @@ class ValidationObjective:
     def _fold(
         self, number: int, K: NDArray, plus: float, minus: float, radius: NDArray
     ) -> LossPullback:
-        """One fold's error and its gradient; its decomposition is kept if the kernel has nothing to tune."""
+        """One fold's error and its gradient; its decomposition is kept if the kernel has nothing to tune.
+
+        The radius is in the units of the outputs.
+        """
         rows = self.rows
+        Y = rows.Y / self.units
         family = self.family
         train, test = self._split(number)
         spectrum = self.spectra.get(number)
         if spectrum is None:
             spectrum = training_spectrum(
                 K.take(train, axis=0).take(train, axis=1),
-                rows.Y[train],
+                Y[train],
                 rows.weight[train],
                 intercept=family.intercept,
                 overwrite=True,
@@ -626,7 +639,7 @@ class ValidationObjective:
         return spectral_loss(
             spectrum,
             K[np.ix_(test, train)],
-            rows.Y[test],
+            Y[test],
             plus,
             minus,
             radius,
