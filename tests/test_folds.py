@@ -39,6 +39,16 @@ class TestFindCopies:
         K = np.ones((4, 4)) + np.eye(4)
         assert_array_equal(find_copies(K, precomputed=True), np.arange(4))
 
+    def test_a_few_large_entries_make_no_copies(self):
+        """Rounding is relative to the row: a kernel of very different lengths has entries of very different sizes."""
+        X = np.exp(3.0 * np.random.RandomState(0).normal(size=(100, 2)))
+        K = (1.0 + X @ X.T) ** 3
+        assert K.max() > 1e14 * np.median(K)
+        assert_array_equal(find_copies(K, precomputed=True), np.arange(100))
+        rows = np.r_[np.arange(100), [4, 17]]
+        K = K[np.ix_(rows, rows)]
+        assert_array_equal(find_copies(K, precomputed=True), rows)
+
     def test_a_matrix_with_unknown_entries(self):
         K = np.array([[1, np.nan, 1], [np.nan, 2, np.nan], [1, np.nan, 1.0]])
         assert_array_equal(find_copies(K, precomputed=True), [0, 1, 0])

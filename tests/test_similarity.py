@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from mercerless import AsymmetricRidgeClassifier, KreinEmbedding, config_context
 from mercerless.core.validation import UselessModelWarning
 from mercerless.datasets import load_digit_shapes, make_balls3d
-from mercerless.kernels import TL1, Gaussian, PairFunction
+from mercerless.kernels import TL1, Gaussian, PairFunction, Polynomial
 from mercerless.lowrank import Landmarks
 from mercerless.similarity.estimators import SimilarityClassifier, SimilarityRegressor
 from mercerless.similarity.families import NEED_DIAGONAL, all_settings, default_families
@@ -365,6 +365,40 @@ def test_rare_classes(blobs):
     assert list(model.classes_) == ["common", "rare"]
     proba = model.predict_proba(X)
     assert proba[:, 1].mean() < 0.2 and np.all(proba[:, 1] > 0.0)
+
+
+@pytest.mark.parametrize("estimator", [SimilarityClassifier, SimilarityRegressor])
+def test_a_prediction_does_not_depend_on_the_other_rows(blobs, distances, estimator):
+    """One new item that is far from everything must not change the others."""
+    y = blobs[1]
+    model = estimator(kernel="precomputed", random_state=0).fit(distances[:60, :60], y[:60])
+    predict = model.predict_proba if estimator is SimilarityClassifier else model.predict
+    new = distances[60:, :60]
+    alone = predict(new)
+    in_company = predict(np.vstack([new, np.full((1, 60), 1e9)]))
+    np.testing.assert_allclose(in_company[:-1], alone, rtol=1e-12, atol=1e-12)
+
+
+def test_one_long_training_item_does_not_spoil_the_others():
+    """Its similarity to itself is 1e19 times that of the others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(481, 3))
+    X[80] = 1e3
+    y = (X[:, 0] > 0.0).astype(int) + (X[:, 1] > 0.5)
+    train, new = slice(0, 81), slice(81, None)
+    accuracies = []
+    for rows in (slice(0, 80), train):
+        model = SimilarityClassifier(Polynomial(3), random_state=0).fit(X[rows], y[rows])
+        accuracies.append(model.score(X[new], y[new]))
+    assert accuracies[1] > accuracies[0] - 0.1
+    # lengths of all sizes: neither an error of the solver, nor copies
+    X = np.exp(3.0 * rng.normal(size=(300, 2)))
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    K = (1.0 + X @ X.T) ** 3
+    model = automatic(kind="similarity").fit(K[:200, :200], y[:200])
+    right = model.predict(K[200:, :200], diag=np.diagonal(K)[200:]) == y[200:]
+    assert right.mean() > 0.9
+    assert len(model.out_of_fold_.rows) == len(model.stack_.members.diagonal) == 200
 
 
 def test_a_zero_matrix_gives_class_frequencies():

@@ -36,9 +36,11 @@ from mercerless.similarity.solver import (
     kernel_path,
     logistic_path,
     neighbor_means,
+    ridge_path,
     sparse_machine,
     spectral_path,
     squared_distances,
+    squares_of_products,
 )
 from mercerless.similarity.stack import choose_targets, fence, out_of_fold_scores, select_settings
 
@@ -300,6 +302,18 @@ def test_neighbors_with_ties_beyond_the_last_that_counts():
             np.testing.assert_allclose(means[count][row], mixed, rtol=1e-10)
 
 
+def test_neighbors_with_more_ties_beyond_than_are_looked_at():
+    distances = np.random.RandomState(1).randint(2, size=(10, 90)).astype(float)
+    Y = np.arange(90.0)[:, None]
+    means = neighbor_means(distances, Y, [1, 5])
+    for row, of_item in enumerate(distances):
+        expected = Y[of_item == 0.0].mean(
+            axis=0
+        )  # all that are nearest, more than 25, share the votes
+        np.testing.assert_allclose(means[1][row], expected, rtol=1e-12)
+        np.testing.assert_allclose(means[5][row], expected, rtol=1e-12)
+
+
 def test_neighbors_tied_up_to_rounding_share_their_votes():
     Y = np.array([[1.0], [0.0], [5.0], [7.0]])
     exact = np.array([[1.0, 1.0, 1.0, 3.0]])
@@ -320,6 +334,55 @@ def test_squared_distances_of_vectors():
         squared_distances(K, np.diagonal(K), np.diagonal(K)), expected, atol=1e-12
     )
     assert squared_distances(np.array([[5.0]]), np.ones(1), np.ones(1)) == 0.0
+
+
+def test_one_long_item_does_not_bring_the_others_together():
+    X = np.random.RandomState(1).normal(size=(8, 3))
+    expected = ((X[:, None] - X) ** 2).sum(axis=2)
+    longer = np.vstack([X, np.full((1, 3), 1e9)])
+    K = longer @ longer.T
+    own = np.diagonal(K)
+    np.testing.assert_allclose(squared_distances(K, own, own)[:8, :8], expected, atol=1e-12)
+    # of vectors that are compared with known ones, a row does not depend on the others
+    alone = squares_of_products(K[:8, :8], own[:8], own[:8])
+    np.testing.assert_array_equal(squares_of_products(K[:, :8], own, own[:8])[:8], alone)
+    np.testing.assert_allclose(alone, expected, atol=1e-12)
+    # what rounding leaves of copies is still cut off
+    copies = np.vstack([X, X * (1.0 + 1e-16)])
+    K = copies @ copies.T
+    squares = squared_distances(K, np.diagonal(K), np.diagonal(K))
+    assert np.all(np.diagonal(squares[:8, 8:]) == 0.0)
+
+
+@pytest.mark.parametrize("n", [40, 200])
+def test_an_item_far_from_all_others_makes_no_ties(n):
+    random = np.random.RandomState(1)
+    distances = random.uniform(1.0, 2.0, size=(5, n)) ** 2
+    Y = random.normal(size=(n, 2))
+    plain = neighbor_means(distances, Y, [1, 3, 9])
+    far = np.column_stack([distances, np.full(5, 1e14)])
+    means = neighbor_means(far, np.vstack([Y, Y[:1]]), [1, 3, 9])
+    for count, values in plain.items():
+        np.testing.assert_allclose(means[count], values, rtol=1e-12)
+    # most pairs are far apart, as items of different parts of a graph
+    parts = np.full((5, n), 1e12)
+    parts[:, :6] = distances[:, :6]
+    nearest = Y[distances[:, :6].argmin(axis=1)]
+    np.testing.assert_allclose(neighbor_means(parts, Y, [1])[1], nearest, rtol=1e-12)
+
+
+def test_ridges_of_a_matrix_that_rounding_made_indefinite():
+    random = np.random.RandomState(1)
+    vectors = np.linalg.qr(random.normal(size=(6, 6)))[0]
+    values = np.array([-0.5, 0.0, 0.1, 1.0, 2.0, 3.0])
+    A = (vectors * values) @ vectors.T
+    B = random.normal(size=(6, 2))
+    clipped = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    norm = np.linalg.norm(A)
+    solutions = ridge_path((A + A.T) / 2.0, B, [1e-3, 1e-1])
+    for place, penalty in enumerate([1e-3, 1e-1]):
+        expected = np.linalg.solve(clipped + penalty * norm * np.eye(6), B)
+        np.testing.assert_allclose(solutions[:, place], expected, rtol=1e-8)
 
 
 def test_members_do_not_depend_on_order_scale_or_company():

@@ -495,9 +495,9 @@ BUGS = [
     ),
     Bug(
         "stack-neighbors-ties-beyond",
-        "is_tied = last_two[:, 1] - last_two[:, 0] <= tol[:, 0]",
-        "is_tied = last_two[:, 1] < last_two[:, 0]",
-        f"{SIM} -k ties_beyond",
+        "farthest - end.last <= end.rounding for end in ends",
+        "farthest < end.last for end in ends",
+        f"{SIM} -k more_ties_beyond",
     ),
     Bug(
         "stack-spectrum-reflections",

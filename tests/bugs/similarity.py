@@ -7,6 +7,37 @@ OWN = f"{OUT} -k own_target"
 BLOCKS = f"{OUT} -k choose_on_blocks"
 
 BUGS = [
+    # one item that is far away or very long
+    Bug(
+        "sim-rounding-of-company",
+        "longest = np.maximum(of_rows, of_columns.max(initial=0.0))[:, None]",
+        "longest = max(of_rows.max(initial=0.0), of_columns.max(initial=0.0))",
+        "test_similarity.py -k depend_on_the_other_rows",
+    ),
+    Bug(
+        "sim-rounding-of-longest",
+        "<= np.maximum(of_rows[rows], of_columns[columns])",
+        "<= most",
+        "test_similarity_solvers.py -k one_long_item",
+    ),
+    Bug(
+        "sim-ties-of-far-items",
+        "rounding = np.maximum(1e-10 * np.maximum(nearest, np.abs(last)), smallest)",
+        "rounding = 1e-10 * np.abs(distances).max(axis=1, keepdims=True)",
+        "test_similarity_solvers.py -k far_from_all",
+    ),
+    Bug(
+        "sim-copies-of-largest",
+        "np.nanmax(np.abs(K), axis=1, initial=0.0)",
+        "np.full(len(K), np.nanmax(np.abs(K), initial=0.0))",
+        "test_folds.py -k few_large_entries",
+    ),
+    Bug(
+        "sim-ridge-of-negative-values",
+        "divisors = np.maximum(values, 0.0)[:, None] + ridges",
+        "divisors = values[:, None] + ridges",
+        "test_similarity_solvers.py -k rounding_made_indefinite",
+    ),
     # leaks
     Bug(
         "sim-calibration-knows-shares",

@@ -65,12 +65,13 @@ def _key(item: Any) -> Any:
 
 def _equal_matrix_rows(K: NDArray) -> NDArray:
     """Numbers of equal rows: candidates by a random projection, which are then compared entry by entry."""
-    tolerance = (1e-5 if K.dtype == np.float32 else 1e-10) * float(
-        np.nanmax(np.abs(K), initial=0.0)
-    )
+    relative = 1e-5 if K.dtype == np.float32 else 1e-10
+    # of each row by itself: rows of items that are far away or very long have much larger entries
+    tolerance = relative * np.nanmax(np.abs(K), axis=1, initial=0.0)
     values = np.nan_to_num(K) @ np.random.RandomState(0).uniform(0.5, 1.5, K.shape[1])
     order = np.argsort(values, kind="stable")
-    close = np.diff(values[order]) <= 1.5 * tolerance * K.shape[1]
+    reach = 1.5 * K.shape[1] * tolerance[order]
+    close = np.diff(values[order]) <= np.maximum(reach[:-1], reach[1:])
     first = np.arange(len(K))
     edges = np.flatnonzero(~close) + 1
     starts = np.concatenate([[0], edges])
@@ -80,9 +81,9 @@ def _equal_matrix_rows(K: NDArray) -> NDArray:
         left = np.sort(order[start:stop])
         while len(left) > 1:
             difference = np.abs(K[left] - K[left[0]])
-            same = np.all(
-                (difference <= tolerance) | (np.isnan(K[left]) & np.isnan(K[left[0]])), axis=1
-            )
+            is_equal = difference <= tolerance[left[0]]
+            both_missing = np.isnan(K[left]) & np.isnan(K[left[0]])
+            same = np.all(is_equal | both_missing, axis=1)
             same[0] = True
             first[left[same]] = left[0]
             left = left[~same]

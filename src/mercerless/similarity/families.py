@@ -29,6 +29,7 @@ from mercerless.similarity.solver import (
     pair_path,
     spectral_path,
     squared_distances,
+    squares_of_products,
 )
 
 
@@ -458,7 +459,7 @@ def squares_of(A: NDArray) -> NDArray:
 
 def squares_between(A: NDArray, B: NDArray) -> NDArray:
     """Squared distances between rows."""
-    return squared_distances(A @ B.T, squares_of(A), squares_of(B))
+    return squares_of_products(A @ B.T, squares_of(A), squares_of(B))
 
 
 class Profiles(LinearFamily):
@@ -502,7 +503,7 @@ class Profiles(LinearFamily):
                 self.rows = projected
                 inner = projected @ projected.T
         self.lengths = squares_of(self.rows)
-        base = squared_distances(inner, self.lengths, self.lengths)
+        base = squares_of_products(inner, self.lengths, self.lengths)
         self.unit = median_square(base)
         return base
 
@@ -511,7 +512,7 @@ class Profiles(LinearFamily):
             profiles = (comparisons.distances - self.shift) * self.turn
         else:
             profiles = comparisons.distances @ self.turn - self.shift
-        return squared_distances(profiles @ self.rows.T, squares_of(profiles), self.lengths)
+        return squares_of_products(profiles @ self.rows.T, squares_of(profiles), self.lengths)
 
     def features(self, base: NDArray, width: float) -> NDArray:
         return gaussians(base, width / self.unit)

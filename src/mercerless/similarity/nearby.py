@@ -121,10 +121,10 @@ class NearbyItems:
                 item = take_rows(items, np.array([row]))
                 values[row] = self.compare(item, take_rows(self.items, others))[0]
         similarities = as_similarities(values, self.kind)
-        own = self.diagonal[positions] + row_diagonal[:, None]
-        largest = np.abs(own).max(initial=0.0) / 2.0
-        squares = own - 2.0 * similarities
-        squares[squares <= 8.0 * np.finfo(float).eps * largest] = 0.0
+        of_others = self.diagonal[positions]
+        squares = of_others + row_diagonal[:, None] - 2.0 * similarities
+        sizes = np.maximum(np.abs(of_others), np.abs(row_diagonal)[:, None])
+        squares[squares <= 8.0 * np.finfo(float).eps * sizes] = 0.0
         return squares
 
     def _hits(self, positions: NDArray, squares: NDArray) -> csr_array:

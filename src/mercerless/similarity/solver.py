@@ -1,12 +1,12 @@
 """Learners on one matrix of similarities: ridges on its spectrum and on features, neighbors, and the 1-norm machine."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, eigh, get_lapack_funcs
+from scipy.linalg import eigh, get_lapack_funcs
 from scipy.optimize import linprog
 
 from mercerless.core.linalg import EigenFactors
@@ -334,7 +334,11 @@ def pair_path(
 
 
 def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArray:
-    """``(A + penalty |A|_F I)^-1 target`` for every penalty, of shape (n, n_penalties, q)."""
+    """``(A + penalty |A|_F I)^-1 target`` for every penalty, of shape (n, n_penalties, q).
+
+    A is positive semi-definite; negative eigenvalues beyond the smallest ridge can only come from rounding, as in the
+    Gaussians of rows among which one is very long, and are cut off.
+    """
     norm = np.linalg.norm(A) or 1.0
     solutions = np.empty((len(A), len(penalties), target.shape[1]))
     if not len(A):
@@ -347,9 +351,17 @@ def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArr
         np.fill_diagonal(work, diagonal + penalty * norm)
         factor, info = factorize(work, lower=1, clean=0, overwrite_a=1)
         if info != 0:
-            raise LinAlgError(f"A ridge of {penalty:g} leaves the matrix singular.")
+            return _ridge_path_of_spectrum(A, target, norm * np.asarray(penalties))
         solutions[:, position], _ = substitute(factor, target, lower=1)
     return solutions
+
+
+def _ridge_path_of_spectrum(A: NDArray, target: NDArray, ridges: NDArray) -> NDArray:
+    """``(A + ridge I)^-1 target`` for every ridge, with the negative eigenvalues of A cut off."""
+    values, vectors = eigh(A, driver="evd")
+    divisors = np.maximum(values, 0.0)[:, None] + ridges
+    coordinates = (vectors.T @ target)[:, None] / divisors[:, :, None]
+    return np.tensordot(vectors, coordinates, 1)
 
 
 def main_axes(rows: NDArray, inner: NDArray, rank: int, weight: NDArray) -> NDArray:
@@ -386,16 +398,40 @@ def squared_distances(K: NDArray, row_diagonal: NDArray, column_diagonal: NDArra
     """``max(0, k(x, x) + k(z, z) - 2 k(x, z))``, the squared distances that similarities imply.
 
     Negative ones, which an indefinite kernel can give, are cut at 0, and so is what rounding leaves of a zero (its root
-    would be a distance of 1e-8).
+    would be a distance of 1e-8). Rounding is relative to the two items themselves: one of great length must not bring
+    all others together.
     """
-    squares = K * -2.0
-    squares += row_diagonal[:, None]
-    squares += column_diagonal
-    largest_row = np.abs(row_diagonal).max(initial=0.0)
-    largest_column = np.abs(column_diagonal).max(initial=0.0)
-    rounding = 8.0 * np.finfo(float).eps * max(largest_row, largest_column)
-    squares[squares <= rounding] = 0.0
+    squares = _differences(K, row_diagonal, column_diagonal)
+    of_rows = 8.0 * np.finfo(float).eps * np.abs(row_diagonal)
+    of_columns = 8.0 * np.finfo(float).eps * np.abs(column_diagonal)
+    least = max(of_rows.min(initial=np.inf), of_columns.min(initial=np.inf))
+    most = max(of_rows.max(initial=0.0), of_columns.max(initial=0.0))
+    squares[squares <= least] = 0.0
+    if most > least:
+        rows, columns = np.nonzero((squares > least) & (squares <= most))
+        is_rounding = squares[rows, columns] <= np.maximum(of_rows[rows], of_columns[columns])
+        squares[rows[is_rounding], columns[is_rounding]] = 0.0
     return squares
+
+
+def squares_of_products(products: NDArray, of_rows: NDArray, of_columns: NDArray) -> NDArray:
+    """Squared distances between vectors from their inner products and their squared lengths.
+
+    What rounding leaves of a zero is cut off, relative to the longest vector of the columns and to that of the row, so
+    that the distances of a row do not depend on the other rows.
+    """
+    squares = _differences(products, of_rows, of_columns)
+    longest = np.maximum(of_rows, of_columns.max(initial=0.0))[:, None]
+    squares[squares <= 8.0 * np.finfo(float).eps * longest] = 0.0
+    return squares
+
+
+def _differences(K: NDArray, row_diagonal: NDArray, column_diagonal: NDArray) -> NDArray:
+    """``k(x, x) + k(z, z) - 2 k(x, z)``."""
+    differences = K * -2.0
+    differences += row_diagonal[:, None]
+    differences += column_diagonal
+    return differences
 
 
 def neighbor_means(
@@ -404,49 +440,74 @@ def neighbor_means(
     """The (weighted) mean target of the ``k`` nearest training items, for several ``k``; those above n mean all.
 
     `distances` may be any quantity that increases with the distance within each row. Items as far as the k-th, up to
-    rounding, share what is left of the k votes; a thousandth of the nearest items' mean breaks tied votes.
+    rounding, share what is left of the k votes; a thousandth of the nearest items' mean breaks tied votes. Rounding is
+    relative to the nearest items, so that one that is far from all others makes no ties.
     """
     n = distances.shape[1]
     if weight is None:
         weight = np.ones(n)
     weighted = np.column_stack([weight[:, None] * Y, weight])
     sizes = [min(count, n) for count in [1, *counts]]
-    most = max(sizes)
-    tol = 1e-10 * np.maximum(distances.max(axis=1), -distances.min(axis=1))[:, None]
+    most = min(n, max(25, *counts))  # at least so many show how large distances are
     if n <= 2 * most:
-        sums = _sums_of_all(distances, tol, sizes, weighted)
+        sums = _sums_of_votes(distances, _ends_of_votes(distances, sizes, most), weighted)
     else:
         # one more than are counted shows whether items beyond are as far as the last
         nearest = np.argpartition(distances, most, axis=1)[:, : most + 1]
         ranked = np.take_along_axis(distances, nearest, axis=1)
-        votes = np.stack(list(_votes(ranked, tol, sizes)), axis=1)
+        ends = _ends_of_votes(ranked, sizes, most)
+        votes = np.stack([end.votes(ranked) for end in ends], axis=1)
         sums = np.moveaxis(votes @ weighted[nearest], 1, 0)
-        last_two = np.sort(ranked, axis=1)[:, -2:]
-        is_tied = last_two[:, 1] - last_two[:, 0] <= tol[:, 0]
+        farthest = ranked.max(axis=1, keepdims=True)
+        is_tied = np.any([farthest - end.last <= end.rounding for end in ends], axis=(0, 2))
         if is_tied.any():
-            sums[:, is_tied] = _sums_of_all(distances[is_tied], tol[is_tied], sizes, weighted)
+            tied_ends = [end.take(is_tied) for end in ends]
+            sums[:, is_tied] = _sums_of_votes(distances[is_tied], tied_ends, weighted)
     means = sums[..., :-1] / sums[..., -1:]
     nearest_mean = means[0]
     mixed = (means[1:] + 1e-3 * nearest_mean) / 1.001
     return dict(zip(counts, mixed))
 
 
-def _sums_of_all(
-    distances: NDArray, tol: NDArray, sizes: Sequence[int], weighted: NDArray
-) -> NDArray:
-    """Sums (n_sizes, m, q + 1) of the votes, weights last, over all items."""
-    return np.stack([votes @ weighted for votes in _votes(distances, tol, sizes)])
+class _EndOfVotes(NamedTuple):
+    """How far the last of the nearest items is that vote, in each of m rows."""
+
+    size: int  # how many vote
+    last: NDArray  # (m, 1)
+    rounding: NDArray  # (m, 1), differences that count as none
+
+    def take(self, rows: NDArray) -> "_EndOfVotes":
+        """The same for some of the rows."""
+        return _EndOfVotes(self.size, self.last[rows], self.rounding[rows])
+
+    def votes(self, distances: NDArray) -> NDArray:
+        """Votes (m, n) of the nearest items; those as far as the last share what is left."""
+        nearer = distances < self.last - self.rounding
+        tied = np.abs(distances - self.last) <= self.rounding
+        share = (self.size - nearer.sum(axis=1)) / tied.sum(axis=1)
+        return nearer + share[:, None] * tied
 
 
-def _votes(distances: NDArray, tol: NDArray, sizes: Sequence[int]) -> Iterator[NDArray]:
-    """Votes (m, n) of so many nearest items, for each of the sizes; items as far as the last share what is left."""
-    ranked = np.partition(distances, sorted({size - 1 for size in sizes}), axis=1)
+def _ends_of_votes(distances: NDArray, sizes: Sequence[int], most: int) -> list[_EndOfVotes]:
+    """Where the votes of so many nearest items end.
+
+    Rounding is relative to the items that vote, and by far less to the `most` nearest: distances of copies are zeros up
+    to rounding themselves. Items that are farther away do not matter.
+    """
+    ranked = np.partition(distances, sorted({0, most - 1, *(size - 1 for size in sizes)}), axis=1)
+    nearest = np.abs(ranked[:, :1])
+    smallest = 1e-16 * np.abs(ranked[:, most - 1 : most])
+    ends = []
     for size in sizes:
         last = ranked[:, size - 1 : size]
-        nearer = distances < last - tol
-        tied = np.abs(distances - last) <= tol
-        share = (size - nearer.sum(axis=1)) / tied.sum(axis=1)
-        yield nearer + share[:, None] * tied
+        rounding = np.maximum(1e-10 * np.maximum(nearest, np.abs(last)), smallest)
+        ends.append(_EndOfVotes(size, last, rounding))
+    return ends
+
+
+def _sums_of_votes(distances: NDArray, ends: Sequence[_EndOfVotes], weighted: NDArray) -> NDArray:
+    """Sums (n_sizes, m, q + 1) of the votes, weights last, over all items."""
+    return np.stack([end.votes(distances) @ weighted for end in ends])
 
 
 def nearest_of_classes(
