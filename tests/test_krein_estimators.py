@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.krein import repeat_rows
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
@@ -390,6 +391,25 @@ def test_mu_solves_the_stationary_constraints_of_the_papers(regularizer):
     assert_allclose(free.mu_, -1 / 20)
     two = KreinRidge("precomputed", **FIXED, constraint=Sphere(0.8)).fit(K, np.c_[y, -y])
     assert two.mu_.shape == (2,)
+
+
+def test_a_minimum_that_rounding_decides_is_said():
+    # the hard case: no target along the largest eigenvalues, which a large radius needs
+    V = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    K = (V * [-1.0, 2.0, 4.0, 4.0]) @ V.T
+    y = V @ [1.0, 1.0, 0.0, 0.0]
+    options = {"alpha_positive": 1.0, "alpha_negative": 1.0, "fit_intercept": False}
+    with pytest.warns(ConvergenceWarning, match="not unique.*smaller radius"):
+        hard = KreinRidge("precomputed", constraint=Sphere(10.0), **options).fit(K, y)
+    u = V.T @ K @ hard.dual_coef_[0]
+    expected = 398.0 + 2.0 / 3.0  # the minimum of 4 sum(u^2 / |s|) - 2 t u, for every direction
+    objective = 4 * np.sum(u**2 / [1.0, 2.0, 4.0, 4.0]) - 2 * (u[0] + u[1])
+    assert_allclose(objective, expected, rtol=1e-10)
+    # unique minima have no warning, which would be an error here
+    for constraint in (Sphere(0.3), Ball(10.0), None):
+        KreinRidge("precomputed", constraint=constraint, **options).fit(K, y)
+    with pytest.warns(ConvergenceWarning, match="not unique"):
+        KreinRidge("precomputed", constraint=Sphere(10.0), **options).fit(K, np.c_[V[:, 2], y])
 
 
 @pytest.mark.parametrize("constraint", [None, Sphere(), Sphere([[0.5, 2e5]])])

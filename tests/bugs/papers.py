@@ -206,4 +206,10 @@ BUGS = [
         "factor = cho_factor(centered + np.diag(noise / counts**0), lower=True)",
         "test_conformal.py -k equal_rows_are",
     ),
+    Bug(
+        "krein-hard-case-without-a-word",
+        "if np.any(undetermined > LIMITS.largest_undetermined * squares.sum(axis=1)):",
+        "if np.all(undetermined > LIMITS.largest_undetermined * squares.sum(axis=1)):",
+        f"{KREIN_E} -k rounding_decides",
+    ),
 ]

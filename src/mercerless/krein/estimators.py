@@ -185,6 +185,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
             chosen = penalties.take(slice(index, index + 1))
             solution = self._solve(system, chosen, family)
             self._warn_if_inaccurate(solution)
+            self._warn_if_not_unique(system, solution)
             if "cv_results_" in validation:
                 validation["cv_results_"] |= _grid_columns(penalties, family)
             self._set_fitted(
@@ -412,6 +413,21 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel, GroupedPredi
             warn(
                 f"The secular equation was solved to a relative accuracy of {worst:.1e} only; "
                 "rescale the kernel or use a larger alpha.",
+                ConvergenceWarning,
+            )
+
+    def _warn_if_not_unique(self, system: KreinSystem, solution: KreinSolution) -> None:
+        """Warn of the hard case of the sphere: a part of f that the targets do not determine."""
+        sizes = np.abs(system.target.T)
+        is_rounding = sizes <= LIMITS.target_rounding * sizes.max(
+            axis=1, initial=0.0, keepdims=True
+        )
+        squares = solution.spectral.coef**2
+        undetermined = np.sum(squares * is_rounding, axis=1)
+        if np.any(undetermined > LIMITS.largest_undetermined * squares.sum(axis=1)):
+            warn(
+                "The minimum is not unique: to reach the radius, f needs directions in which the "
+                "targets have no component, so rounding decides; use a smaller radius.",
                 ConvergenceWarning,
             )
 

@@ -29,6 +29,9 @@ class KreinThresholds:
     # ---- certificates
     # Larger ones cause a warning.
     largest_residual: float = 1e-8
+    # Coordinates of the targets below this share of the largest are rounding; f may have so much of its square there.
+    target_rounding: float = 1e-12
+    largest_undetermined: float = 1e-3
 
     # ---- candidates for whatever the user does not give
     # The penalty of the largest eigenvalue's coordinate, n alpha / max|s|: from strong to weak, so that ties go to the
