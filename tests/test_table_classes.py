@@ -10,7 +10,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
-from mercerless import TableClassifier
+from mercerless import LABClassifier, TableClassifier
 from mercerless.core.calibration import cross_calibrate
 from mercerless.core.estimator import class_scores
 from mercerless.core.folds import OutOfFold
@@ -225,3 +225,22 @@ def test_rates_of_few_combinations_of_categories_are_learned():
     model = TableClassifier(random_state=0).fit(cells.astype(float), labels)
     proba = model.predict_proba(cells.astype(float))[:, 1]
     assert np.mean(np.abs(proba - of_row)) < 0.08
+
+
+@pytest.mark.parametrize("cls", [TableClassifier, LABClassifier])
+def test_sets_cover_with_weights_of_classes(cls):
+    """Probabilities of held-out rows, which make the thresholds, have the weights of those of new rows."""
+    covered = []
+    for seed in range(3):
+        random = np.random.RandomState(seed)
+        X = random.normal(size=(1400, 3))
+        y = (X[:, 0] + 0.8 * random.normal(size=1400) > 1.6).astype(int)
+        model = cls(class_weight={0: 1.0, 1: 20.0}, max_iter=3, random_state=0)
+        if cls is TableClassifier:
+            model.set_params(members=["local"])
+        model.fit(X[:400], y[:400])  # without a warning that it is useless
+        sets = model.predict_set(X[400:], 0.8, allow_empty=True)
+        covered.append(np.mean(sets[np.arange(1000), y[400:]]))
+        mean_held_out = model.out_of_fold_.prediction[:, 1].mean()
+        assert abs(mean_held_out - model.predict_proba(X[400:])[:, 1].mean()) < 0.1
+    assert 0.75 < np.mean(covered) < 0.86

@@ -75,3 +75,27 @@ def test_too_few_rows(numbers):
     few = TableRegressor(["local"], random_state=0).fit(X[:8], F[:8])
     with pytest.raises(ValueError, match="pass some rows as X"):
         few.distill()
+
+
+def test_columns_are_read_by_name():
+    frame = pd.DataFrame(X[:100], columns=["a", "b", "c"])
+    model = TableRegressor(["local"], max_iter=5, random_state=0).fit(frame, F[:100])
+    small = model.distill(n_support=30)
+    expected = small.predict(frame)
+    assert_allclose(small.predict(frame[["c", "a", "b"]].assign(more=1.0)), expected)
+    assert_allclose(small.predict(frame.to_dict("records")), expected)
+    assert_allclose(small.predict(frame.to_numpy()), expected)
+    assert_allclose(small.predict(frame.set_axis([0, 1, 2], axis=1)), expected)
+    with pytest.raises(ValueError, match="X lacks the column 'b', which it had in fit"):
+        small.predict(frame[["a", "c"]])
+    with pytest.raises(ValueError, match="X has 2 columns, but 3 were seen in fit"):
+        small.predict(X[:5, :2])
+
+
+def test_a_frame_is_needed_if_it_had_words():
+    frame = pd.DataFrame({"a": X[:100, 0], "word": np.where(X[:100, 1] > 0, "u", "v")})
+    model = TableRegressor(["local"], max_iter=5, random_state=0).fit(frame, F[:100])
+    small = model.distill(n_support=30)
+    assert_allclose(small.predict(frame[["word", "a"]]), small.predict(frame))
+    with pytest.raises(ValueError, match="with categories or dates; pass a data frame"):
+        small.predict(X[:5, :2])

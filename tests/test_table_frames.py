@@ -15,7 +15,7 @@ from mercerless import (
     TableRegressor,
     persistence,
 )
-from mercerless.table.encoding import read_columns
+from mercerless.table.encoding import fit_encoding, read_columns
 
 QUICK = {"members": ["local"], "max_iter": 5, "random_state": 0}
 
@@ -225,3 +225,62 @@ def test_dates_where_numbers_are_needed():
     frame, y = with_sizes()
     with pytest.raises(TypeError, match="X holds dates or durations beside numbers; turn them"):
         KreinRidge().fit(frame[["day", "x"]], y)
+
+
+def test_dates_of_a_table_without_words_are_not_read_as_numbers():
+    frame, y = with_sizes()
+    plain = frame[["day", "x"]]
+    model = TableRegressor(**QUICK).fit(plain, y)
+    seconds = plain.assign(day=plain["day"].astype("int64"))
+    with pytest.raises(ValueError, match="'day' of X holds numbers, but dates when the model was"):
+        model.predict(seconds)
+    with pytest.raises(ValueError, match="with categories or dates; pass a data frame"):
+        model.predict(seconds.to_numpy())
+    assert np.isfinite(model.predict(plain.assign(day=np.nan))).all()
+
+
+@pytest.mark.parametrize("form", [lambda days: days, lambda days: days.astype(object)])
+def test_dates_with_and_without_a_time_zone_are_not_mixed(form):
+    frame, y = with_sizes()
+    plain = frame[["day", "x"]]
+    zoned = plain.assign(day=form(plain["day"].dt.tz_localize("US/Eastern")))
+    model = TableRegressor(**QUICK).fit(zoned, y)
+    in_utc = plain["day"].dt.tz_localize("US/Eastern").dt.tz_convert("UTC")
+    assert_allclose(model.predict(plain.assign(day=form(in_utc))), model.predict(zoned))
+    with pytest.raises(ValueError, match="holds dates, but dates with a time zone when"):
+        model.predict(plain)
+    with pytest.raises(ValueError, match="holds dates with a time zone, but dates when"):
+        TableRegressor(**QUICK).fit(plain, y).predict(zoned)
+
+
+def test_a_word_that_is_neither_of_two_lies_between_them():
+    """Not with the one whose name comes first."""
+    frame, y = mixed()
+    model = TableRegressor(**QUICK).fit(frame, y)
+    row = frame[:1].assign(size=0.0)
+    a, b, unseen, missing = (
+        model.predict(row.assign(kind=word))[0] for word in ("a", "b", "c", None)
+    )
+    assert b + 0.3 < unseen < a - 0.3
+    assert missing == unseen
+    share = np.mean(frame["kind"] == "b")
+    assert_allclose(model.encoding_(row.assign(kind="c"))[0, -1], share)
+    weighted = TableRegressor(**QUICK).fit(frame, y, np.where(frame["kind"] == "b", 3.0, 1.0))
+    value = weighted.encoding_(row.assign(kind="c"))[0, -1]
+    assert_allclose(value, 3 * share / (1 + 2 * share))
+
+
+def test_infinity_among_words_is_a_word():
+    frame, y = mixed()
+    words = frame["kind"].astype(object)
+    words[:10] = np.inf
+    model = TableRegressor(**QUICK).fit(frame.assign(kind=words), y)
+    assert "kind is inf" in model.encoding_.names
+
+
+def test_gaps_of_new_rows_are_the_median_of_a_sorted_table():
+    rows = np.arange(50_000.0)[:, None]
+    encoding = fit_encoding(
+        rows, read_columns(rows, None), np.zeros((50_000, 1)), np.ones(50_000), "", ["time"]
+    )
+    assert_allclose(encoding(np.array([[np.nan]])), [[25_000]], rtol=1e-3)

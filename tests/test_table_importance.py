@@ -149,3 +149,13 @@ def test_codes_of_categories_are_categories():
     model = Spy(**QUICK).fit(frame, y)
     assert 0.3 < model.feature_importances_[0] < 0.7
     assert list(seen[-1]) == [0]
+
+
+def test_weights_of_classes_by_their_names_count_once():
+    frame, y = mixed(150)
+    labels = np.where(y > 2.5, "high", "low")
+    weights = {"high": 4.0, "low": 1.0}
+    model = TableClassifier(**QUICK, class_weight=weights).fit(frame, labels)
+    rows = np.where(labels == "high", 4.0, 1.0)
+    as_rows = TableClassifier(**QUICK).fit(frame, labels, sample_weight=rows)
+    assert_allclose(model.feature_importances_, as_rows.feature_importances_)

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mercerless import TableClassifier, TableRegressor
-from mercerless.core.copies import merge_copies
+from mercerless import LABRegressor, TableClassifier, TableRegressor
+from mercerless.core.copies import Observations, merge_copies
 
 QUICK = {"members": ["local", "ridge", "trees"], "max_iter": 10, "random_state": 0}
 
@@ -62,6 +62,19 @@ def test_whole_weights_are_repetition_for_tails_outliers_words_and_gaps(seed):
     assert np.max(np.abs(first - second)) < 5e-3 * y[4:].std()  # 1.09 and 3.37 before
 
 
+def test_equal_rows_with_different_targets_keep_their_weights():
+    """Sorted by distinct rows, or in the order of the rows: targets and weights alike."""
+    copies = np.array([0, 1, 0, 2, 1, 0])
+    weight = np.array([5.0, 1.0, 3.0, 7.0, 2.0, 4.0])
+    for targets in ([6.0, 5.0, 4.0, 3.0, 2.0, 1.0], [6.0, 5.0, 6.0, 3.0, 2.0, 1.0]):
+        y = np.array(targets)
+        observed = Observations.of(copies, y[:, None])
+        pairs = list(zip(observed.take(copies), observed.take(y)))
+        expected = [weight[(copies == copy) & (y == target)].sum() for copy, target in pairs]
+        assert_array_equal(observed.total(weight), expected)
+        assert_array_equal(observed.spread(observed.take(y)), y)
+
+
 def test_observations_of_equal_rows_by_hand():
     copies = np.array([0, 0, 0, 1, 1, 2])
     Y = np.array([[1.0], [1.0], [4.0], [2.0], [2.0], [3.0]])
@@ -76,3 +89,25 @@ def test_observations_of_equal_rows_by_hand():
     same = merge_copies(Y[[0, 1, 3, 4]], None, copies[[0, 1, 3, 4]])
     assert same.pure_error == 0.0
     assert_array_equal(same.weights(1.0), [2.0, 2.0])
+
+
+@pytest.mark.parametrize("cls", [TableRegressor, LABRegressor])
+def test_rows_without_weight_do_not_renumber_the_others(cls):
+    """Support points, reasons and outliers are counted among all rows given to fit."""
+    random = np.random.RandomState(0)
+    X = random.normal(size=(240, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * random.normal(size=240)
+    wrong = np.arange(60, 240, 30)
+    y[wrong] += 10.0 * np.array([1, -1, -1, 1, 1, -1])
+    weight = np.where(np.arange(240) < 50, 0.0, 1.0)
+    model = cls(max_iter=3, random_state=0)
+    if cls is TableRegressor:
+        model.set_params(members=["local", "ridge"])
+    model.fit(X, y, weight)
+    for form in model._kernel_forms():
+        assert_allclose(form.support_vectors, X[form.support])
+    reasons = model.explain(X[:5])
+    is_item = reasons.items >= 0
+    assert_allclose(reasons.given[is_item].astype(float), y[reasons.items[is_item]])
+    if cls is TableRegressor:
+        assert set(wrong) <= set(model.outliers_) and len(model.outliers_) < 10

@@ -6,6 +6,84 @@ CLASSES = "test_table_classes.py"
 
 BUGS = [
     Bug(
+        "lab-held-out-probabilities-without-weights",
+        "cross_calibrate(scores, predicted.target, weight, fold_of)",
+        "cross_calibrate(scores, predicted.target, None, fold_of)",
+        "test_table_classes.py -k cover_with_weights",
+    ),
+    Bug(
+        "lab-intervals-count-rows-of-groups",
+        "return OutOfFold(training.used[rows], predictions, target[rows], groups)",
+        "return OutOfFold(training.used[rows], predictions, target[rows])",
+        "test_table_intervals.py -k count_groups",
+    ),
+    Bug(
+        "lab-groups-of-ratios-unsorted",
+        "groups = groups[order]\n    return spread._replace(ratios=ratios[order]",
+        "groups = groups\n    return spread._replace(ratios=ratios[order]",
+        "test_table_intervals.py -k count_groups",
+    ),
+    Bug(
+        "table-near-copies-as-groups-of-intervals",
+        "        grouped = training._replace(groups=groups)\n        held =",
+        "        grouped = training\n        held =",
+        "test_table_intervals.py -k near_copies",
+    ),
+    Bug(
+        "table-lonely-classes-unnamed",
+        "            warn_of_lonely_classes(classes[labels], groups)\n        return TrainingRows",
+        "            pass\n        return TrainingRows",
+        "test_table_intervals.py -k in_one_group",
+    ),
+    Bug(
+        "table-support-among-rows-with-weight",
+        "members = numbered_members(solution.members, used)",
+        "members = solution.members",
+        "test_table_weights.py -k renumber",
+    ),
+    Bug(
+        "table-weights-of-observations-in-another-order",
+        "        if len(self.first) == len(self.number):\n            return weight\n",
+        "",
+        "test_table_weights.py -k keep_their_weights",
+    ),
+    Bug(
+        "table-importances-weigh-classes-twice",
+        "learner.set_params(class_weight=None)",
+        "learner.set_params(random_state=0)",
+        "test_table_importance.py -k weights_of_classes",
+    ),
+    Bug(
+        "table-dates-as-numbers",
+        'any(kind not in ("number", "empty") for kind in kinds.values())',
+        "bool(orders)",
+        "test_table_frames.py -k without_words",
+    ),
+    Bug(
+        "table-time-zones-ignored",
+        'return "zoned date" if has_zone else "date"',
+        'return "date"',
+        "test_table_frames.py -k time_zone",
+    ),
+    Bug(
+        "table-unseen-word-is-the-first-of-two",
+        "indicators[~np.isin(values, self.pair)] = self.share",
+        "indicators[~np.isin(values, self.pair)] = 0.0",
+        "test_table_frames.py -k neither_of_two",
+    ),
+    Bug(
+        "table-median-of-the-first-rows",
+        "sample = table[:: -(-len(table) // LIMITS.median_rows)]",
+        "sample = table[: LIMITS.median_rows]",
+        "test_table_frames.py -k sorted_table",
+    ),
+    Bug(
+        "table-distilled-columns-by-position",
+        "X = align_columns(as_frame(X, self.labels), self.labels)\n        given",
+        "X = as_frame(X, self.labels)\n        given",
+        "test_table_distill.py -k by_name",
+    ),
+    Bug(
         "table-folds-from-a-shared-generator",
         "    if is_shared:\n        return np.random.RandomState",
         "    if False:\n        return np.random.RandomState",

@@ -85,7 +85,13 @@ class Observations:
         return values[self.number]
 
     def total(self, weight: NDArray) -> NDArray:
-        """Sums of the weights of equal rows."""
+        """Sums of the weights of equal rows, in the order of `take`."""
+        if len(self.first) == len(self.number):
+            return weight
+        return self.sums(weight)
+
+    def sums(self, weight: NDArray) -> NDArray:
+        """Sums of the weights of equal rows, in the order of `first`."""
         return np.bincount(self.number, weights=weight)
 
 
@@ -145,7 +151,7 @@ def gather_copies(
     first = np.arange(n)
     first[used] = used[observations.first[observations.number]]
     gathered = np.zeros(n)
-    gathered[used[observations.first]] = observations.total(weight[used])
+    gathered[used[observations.first]] = observations.sums(weight[used])
     return Gathered(gathered, first, weight)
 
 
@@ -180,7 +186,7 @@ def merge_copies(Y: NDArray, weight: NDArray | None, copies: NDArray) -> MergedR
     if len(first) == len(copies):
         return MergedRows(first, Y, weight, counts, np.zeros(len(first)), 0.0)
     observations = Observations.of(copies, Y)
-    w = observations.total(weights_or_ones(weight, len(copies)))
+    w = observations.sums(weights_or_ones(weight, len(copies)))
     of_row = copies[observations.first]
     counts = np.bincount(of_row)
     total = np.bincount(of_row, weights=w)

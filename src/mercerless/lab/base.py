@@ -9,9 +9,9 @@ from sklearn.utils import check_consistent_length
 
 from mercerless.core.blocks import blockwise, check_rows, map_rows
 from mercerless.core.calibration import Calibration, calibrate_scores, cross_calibrate
-from mercerless.core.conformal import ConformalMixin, conformal_rank
+from mercerless.core.conformal import ConformalMixin, conformal_quantile
 from mercerless.core.estimator import FittedEstimator, Progress, all_or_nothing, class_scores
-from mercerless.core.folds import OutOfFold
+from mercerless.core.folds import OutOfFold, assign_folds, warn_of_lonely_classes
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.optional import with_callbacks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers
@@ -265,8 +265,9 @@ class LocalRegressorMixin(LocalEstimator):
     def _interval_radius(self, X: Any, coverage: float, **new: Any) -> NDArray:
         """A multiple of the standard deviations, which the out-of-fold errors exceed as rarely."""
         self._held_out()  # raises if there are no errors to learn from
-        ratios = [spread.ratios for spread in self.spread_]
-        multiples = np.array([of[conformal_rank(len(of), coverage) - 1] for of in ratios])
+        multiples = np.array(
+            [conformal_quantile(spread.ratios, coverage, spread.groups) for spread in self.spread_]
+        )
         if self._one_output:
             multiples = multiples[0]
         return multiples * self._std(X)
@@ -297,6 +298,8 @@ class LocalClassifierMixin(LocalEstimator):
             target, sample_weight, self.class_weight, type(self).__name__
         )
         rows, labels, weight, groups = drop_weightless(rows, labels, given, groups)
+        if groups is not None:
+            warn_of_lonely_classes(classes[labels], groups)
         return TrainingRows(rows, labels, weight, groups, np.flatnonzero(given), columns, classes)
 
     @staticmethod
@@ -305,14 +308,20 @@ class LocalClassifierMixin(LocalEstimator):
     ) -> tuple[Calibration, OutOfFold | None]:
         """The calibration of scores of held-out rows, and these rows' probabilities.
 
-        The probabilities of a row are calibrated without it. `Y` are the scores if there are no held-out rows.
+        The probabilities of a row are calibrated without it and its group, and with the weights of the final ones, so
+        that both are comparable. `Y` are the scores if there are no held-out rows.
         """
         labels = training.target
         calibration = calibrate_held_out(table, held, scores, labels, training.weight, Y)
         predicted = out_of_fold(training, table, held, scores)
         if predicted is not None:
             scores = class_scores(predicted.prediction)
-            probabilities = cross_calibrate(scores, predicted.target)
+            weight = training.weight_of(predicted.rows)
+            groups = predicted.groups
+            fold_of = None
+            if groups is not None and len(np.unique(groups)) < len(groups):
+                fold_of = assign_folds(5, len(scores), together=groups, random_state=0)
+            probabilities = cross_calibrate(scores, predicted.target, weight, fold_of)
             predicted = predicted._replace(prediction=probabilities)
         return calibration, predicted
 
@@ -408,7 +417,8 @@ def out_of_fold(
 ) -> OutOfFold | None:
     """Out-of-fold predictions for every row, copies included; None without validation.
 
-    `held` are distinct rows of the table, `predictions` theirs, in the units of the targets.
+    `held` are distinct rows of the table, `predictions` theirs, in the units of the targets. If groups were given to
+    fit, those of the rows are the sets that were held out together.
     """
     if len(held) == 0:
         return None
@@ -420,7 +430,10 @@ def out_of_fold(
     target = training.target
     if target.dtype.kind == "f":
         predictions = predictions.reshape(len(rows), *target.shape[1:])
-    return OutOfFold(training.used[rows], predictions, target[rows])
+    groups = None
+    if training.groups is not None and table.groups is not None:
+        groups = table.groups[table.copies[rows]]
+    return OutOfFold(training.used[rows], predictions, target[rows], groups)
 
 
 def calibrate_held_out(

@@ -169,7 +169,8 @@ class _LAB(LocalEstimator):
         machine = fit_machine(table, plan, labels, random, report)
         name = type(self).__name__
         judge_held_out(table, machine.held, machine.out_of_fold, machine.copy_correlation, name)
-        return table, machine, n_iter()
+        form = machine.form.numbered(training.used)
+        return table, machine._replace(form=form), n_iter()
 
     def _finish(self, machine: LocalMachine, units: FeatureScaling, **others: Any) -> None:
         """Set everything together, so that an interrupted fit leaves nothing half done."""

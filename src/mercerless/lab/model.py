@@ -219,6 +219,10 @@ class LocalForm(NamedTuple):
     def _compare_scaled(self, Z: NDArray) -> NDArray:
         return Projected(self.kernel, self.projection)(Z, self.centers)
 
+    def numbered(self, used: NDArray) -> "LocalForm":
+        """With support points that are counted among all rows given to fit, of which these were used."""
+        return self._replace(support=used[self.support])
+
     def in_units(self, center: NDArray, scale: NDArray) -> "LocalForm":
         """The form for targets that were standardized by these."""
         return self._replace(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import GammaRegressor
 
 from mercerless.core.blocks import take_rows
-from mercerless.core.folds import OutOfFold
+from mercerless.core.folds import OutOfFold, assign_folds
 from mercerless.core.scaling import FeatureScaling
 from mercerless.lab.model import LocalForm, Projected
 from mercerless.lab.solver import factor_of, inverse_of
@@ -51,6 +51,8 @@ class Spread(NamedTuple):
     ratios : ndarray of shape (n_errors,)
         The absolute out-of-fold errors over deviations that were fitted without them, in ascending order; the
         intervals of `predict_interval` are made of these.
+    groups : ndarray of shape (n_errors,) or None
+        The groups of these errors; None if no groups were given to fit.
     """
 
     level: float
@@ -61,6 +63,7 @@ class Spread(NamedTuple):
     high: NDArray
     gain: float = 0.0
     ratios: NDArray = np.zeros(0)
+    groups: NDArray | None = None
 
     def __call__(self, signs: NDArray) -> NDArray:
         """Standard deviations of rows with these signs (m, n_signs)."""
@@ -68,36 +71,46 @@ class Spread(NamedTuple):
         return np.exp(0.5 * (self.level + standard @ self.coef))
 
 
-def fit_spread(errors: NDArray, signs: NDArray) -> Spread:
+def fit_spread(errors: NDArray, signs: NDArray, groups: NDArray | None = None) -> Spread:
     """One deviation, or ``log variance = level + coef . signs`` if that proves itself.
 
     The coefficients minimize ``sum_i log v_i + e_i^2 / v_i + 4 |coef|^2`` (normal errors). They are kept if the
-    log density of errors in ten folds is higher than with one deviation by more than its standard error.
+    log density of errors in ten folds, which hold out whole groups, is higher than with one deviation by more than its
+    standard error.
     """
     squares = np.maximum(errors**2, np.finfo(float).tiny)
     varies = squares.min() < squares.max()
-    if len(errors) < LIMITS.fewest or not varies:
-        return _one_deviation(squares, signs)
-    gains, deviations = _held_out_gains(squares, signs)
+    is_one_group = groups is not None and len(np.unique(groups)) == 1
+    if len(errors) < LIMITS.fewest or is_one_group or not varies:
+        return _one_deviation(squares, signs, groups)
+    gains, deviations = _held_out_gains(squares, signs, groups)
     standard_error = gains.std() / np.sqrt(len(gains))
     if not gains.mean() > standard_error:
-        return _one_deviation(squares, signs)
-    ratios = np.sort(np.sqrt(squares) / deviations)
-    return _varying_deviation(squares, signs)._replace(gain=float(gains.mean()), ratios=ratios)
+        return _one_deviation(squares, signs, groups)
+    spread = _varying_deviation(squares, signs)._replace(gain=float(gains.mean()))
+    return _with_ratios(spread, np.sqrt(squares) / deviations, groups)
 
 
-def _one_deviation(squares: NDArray, signs: NDArray) -> Spread:
+def _with_ratios(spread: Spread, ratios: NDArray, groups: NDArray | None) -> Spread:
+    """With the ratios of errors and deviations in ascending order, and their groups."""
+    order = np.argsort(ratios, kind="stable")
+    if groups is not None:
+        groups = groups[order]
+    return spread._replace(ratios=ratios[order], groups=groups)
+
+
+def _one_deviation(squares: NDArray, signs: NDArray, groups: NDArray | None) -> Spread:
     """The same deviation everywhere."""
     n_signs = signs.shape[1]
-    return Spread(
+    spread = Spread(
         level=float(np.log(squares.mean())),
         coef=np.zeros(n_signs),
         center=np.zeros(n_signs),
         scale=np.ones(n_signs),
         low=signs.min(axis=0),
         high=signs.max(axis=0),
-        ratios=np.sort(np.sqrt(squares / squares.mean())),
     )
+    return _with_ratios(spread, np.sqrt(squares / squares.mean()), groups)
 
 
 def _varying_deviation(squares: NDArray, signs: NDArray) -> Spread:
@@ -120,15 +133,19 @@ def _varying_deviation(squares: NDArray, signs: NDArray) -> Spread:
     )
 
 
-def _held_out_gains(squares: NDArray, signs: NDArray) -> tuple[NDArray, NDArray]:
+def _held_out_gains(
+    squares: NDArray, signs: NDArray, groups: NDArray | None
+) -> tuple[NDArray, NDArray]:
     """Gain in the log density of every error by varying deviations, both fitted without its fold.
 
     Also these deviations.
     """
     fold_of = np.random.RandomState(0).permutation(len(squares)) % LIMITS.folds
+    if groups is not None and len(np.unique(groups)) < len(groups):  # groups of several rows
+        fold_of = assign_folds(LIMITS.folds, len(squares), together=groups, random_state=0)
     gains = np.empty(len(squares))
     deviations = np.empty(len(squares))
-    for fold in range(LIMITS.folds):
+    for fold in np.unique(fold_of):
         test = fold_of == fold
         train = ~test
         one = np.log(squares[train].mean())
@@ -208,9 +225,12 @@ def fit_spreads(
     rows = take_rows(X, np.searchsorted(used, held.rows[sample]))
     predictions = held.prediction[sample].reshape(n, -1)
     targets = held.target[sample].reshape(n, -1)
+    groups = held.groups
+    if groups is not None:
+        groups = groups[sample]
     posterior = posterior_of(form)
     spreads = []
     for prediction, target in zip(predictions.T, targets.T):
         signs = signs_of(posterior, rows, prediction, seen=True)
-        spreads.append(fit_spread(target - prediction, signs))
+        spreads.append(fit_spread(target - prediction, signs, groups))
     return spreads

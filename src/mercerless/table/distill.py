@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from mercerless.core.folds import hold_out
 from mercerless.core.validation import warn
 from mercerless.lab.estimators import LABClassifier, LABRegressor
-from mercerless.table.encoding import Encoding
+from mercerless.table.encoding import TableReader
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ RULES = DistillRules()
 
 
 def distill_numbers(
-    encoding: Encoding, rows: NDArray, predictions: NDArray, machine: LABRegressor
+    reader: TableReader, rows: NDArray, predictions: NDArray, machine: LABRegressor
 ) -> Pipeline:
     """A machine for the predictions of an average; its loss is the share of their variance that it misses."""
 
@@ -46,11 +46,11 @@ def distill_numbers(
     def fit(places: NDArray) -> LABRegressor:
         return clone(machine).fit(rows[places], predictions[places])
 
-    return _distilled(encoding, rows, fit, loss)
+    return _distilled(reader, rows, fit, loss)
 
 
 def distill_classes(
-    encoding: Encoding,
+    reader: TableReader,
     rows: NDArray,
     probabilities: NDArray,
     classes: NDArray,
@@ -74,11 +74,11 @@ def distill_classes(
         weight = np.maximum(probabilities[places].ravel(), 1e-9)
         return clone(machine).fit(X, y, weight)
 
-    return _distilled(encoding, rows, fit, loss)
+    return _distilled(reader, rows, fit, loss)
 
 
 def _distilled(
-    encoding: Encoding,
+    reader: TableReader,
     rows: NDArray,
     fit: Callable[[NDArray], Any],
     loss: Callable[[Any, NDArray], float],
@@ -87,7 +87,7 @@ def _distilled(
     train, held_out = hold_out(RULES.held_out, rows, random_state=0)
     held_out_loss = loss(fit(train), held_out)
     pipeline = Pipeline(
-        [("encode", FunctionTransformer(encoding)), ("machine", fit(np.arange(len(rows))))]
+        [("encode", FunctionTransformer(reader)), ("machine", fit(np.arange(len(rows))))]
     )
     pipeline.held_out_loss_ = held_out_loss
     if held_out_loss > RULES.much:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,7 +15,14 @@ from mercerless.core.folds import assign_folds, find_copies, join_groups
 from mercerless.core.numerals import read_amount
 from mercerless.core.optional import import_optional
 from mercerless.core.scaling import standard_scaling
-from mercerless.core.validation import check_real, holds_words, is_number_type, warn
+from mercerless.core.validation import (
+    align_columns,
+    check_real,
+    holds_words,
+    is_number_type,
+    labels_of,
+    warn,
+)
 from mercerless.lab.model import Rows, Settings
 from mercerless.lab.selection import held_out_losses
 from mercerless.table.small import mean_one
@@ -64,9 +71,10 @@ class Columns(NamedTuple):
     encoder : OrdinalEncoder or None
         Their codes.
     of_frame : bool
-        Whether they are columns of a data frame.
+        Whether new rows must be a data frame: it has categories, dates or durations.
     kinds : dict of int to str
-        Of a data frame, what other columns hold: "number", "date", "duration", "order" (ordered categories) or "empty".
+        Of a data frame, what other columns hold: "number", "date", "zoned date", "duration", "order" (ordered
+        categories) or "empty".
     orders : dict of int to list of str
         The values of columns of ordered categories, in their order.
     """
@@ -166,7 +174,8 @@ def read_columns(X: Any, categorical_features: Any) -> Columns:
         if isinstance(categorical_features, str):
             _warn_of_numbers_as_text(X, chosen)
     if len(chosen) == 0:
-        return Columns(chosen, None, bool(orders), kinds, orders)
+        holds_more = any(kind not in ("number", "empty") for kind in kinds.values())
+        return Columns(chosen, None, holds_more, kinds, orders)
     encoder = OrdinalEncoder(
         handle_unknown="use_encoded_value",
         unknown_value=LIMITS.unknown,
@@ -229,13 +238,14 @@ def _words(X: Any, columns: NDArray) -> NDArray:
 
 def _word(value: Any) -> str:
     """1 and 1.0 are the same category: a gap makes a column of whole numbers one of floats."""
-    if isinstance(value, (float, np.floating)) and value == int(value):
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     return str(value)
 
 
 def _plural(kind: str) -> str:
-    return "categories" if kind == "order" else f"{kind}s"
+    plurals = {"order": "categories", "zoned date": "dates with a time zone"}
+    return plurals.get(kind, f"{kind}s")
 
 
 def _kind(column: Any) -> str:
@@ -247,14 +257,18 @@ def _kind(column: Any) -> str:
     if gaps.all():
         return "empty"
     mark = getattr(kind, "kind", "")
-    if mark in "mM":
-        return "date" if mark == "M" else "duration"
+    if mark == "m":
+        return "duration"
     if holds_words(column):
         return "word"
-    is_date = mark == "O" and all(
-        gap or isinstance(value, date) for value, gap in zip(column, gaps)
+    is_date = mark == "M" or (
+        mark == "O" and all(gap or isinstance(value, date) for value, gap in zip(column, gaps))
     )
-    return "date" if is_date else "number"
+    if not is_date:
+        return "number"
+    first = column[~gaps].iloc[0]
+    has_zone = getattr(first, "tzinfo", None) is not None
+    return "zoned date" if has_zone else "date"
 
 
 def _order(column: Any) -> list[str]:
@@ -310,11 +324,18 @@ def _numbers(column: Any) -> NDArray:
     except (TypeError, ValueError):
         values = [None if gap else value for value, gap in zip(column, column.isna())]
     if all(value is None or isinstance(value, date) for value in values):
-        return _days(np.array(values, dtype="datetime64[us]"))
+        return _days(np.array([_in_utc(value) for value in values], dtype="datetime64[us]"))
     raise ValueError(
         f"Column {column.name!r} of X has type {kind}, which is neither numbers nor dates; convert "
         "it, or name it in categorical_features."
     )
+
+
+def _in_utc(value: Any) -> Any:
+    """A date without its time zone, if it has one."""
+    if getattr(value, "tzinfo", None) is None:
+        return value
+    return value.astimezone(UTC).replace(tzinfo=None)
 
 
 def _days(times: NDArray) -> NDArray:
@@ -329,13 +350,16 @@ class Category(NamedTuple):
     indicators: NDArray  # the codes that have a column
     codes: NDArray  # that have a target statistic
     means: NDArray  # (n_codes + 1, n_statistics): of every code, and of none of them
+    pair: NDArray = np.zeros(0)  # both codes, if one column tells two categories apart
+    share: float = 0.0  # of the second of these: the value of a code that is neither
 
     def __call__(self, values: NDArray) -> NDArray:
         place = np.searchsorted(self.codes, values)
         place = np.where(np.isin(values, self.codes), place, len(self.codes))
-        return np.hstack(
-            [(values[:, None] == self.indicators).astype(np.float64), self.means[place]]
-        )
+        indicators = (values[:, None] == self.indicators).astype(np.float64)
+        if len(self.pair):
+            indicators[~np.isin(values, self.pair)] = self.share
+        return np.hstack([indicators, self.means[place]])
 
 
 class Encoding(NamedTuple):
@@ -395,6 +419,32 @@ class Encoding(NamedTuple):
                 block[:, len(category.indicators) :] = training[i]
             blocks.append(block)
         return np.hstack(blocks)
+
+
+class TableReader(NamedTuple):
+    """Reads new rows for a machine behind an encoding: columns of a data frame by name, in any order."""
+
+    encoding: Encoding
+    labels: list[str] | None  # of the columns given to fit
+
+    def __call__(self, X: Any) -> NDArray:
+        X = align_columns(as_frame(X, self.labels), self.labels)
+        given = labels_of(X)
+        lacking = []
+        if given is not None and self.labels is not None:
+            is_numbered = given == [str(j) for j in range(len(given))]
+            lacking = [name for name in self.labels if name not in given and not is_numbered]
+        if lacking:
+            raise ValueError(f"X lacks the column {lacking[0]!r}, which it had in fit; add it.")
+        if self.encoding.columns.of_frame and not is_frame(X):
+            raise ValueError(
+                "The model was fitted on a data frame with categories or dates; pass a data frame."
+            )
+        n_columns = np.shape(X)[1] if np.ndim(X) == 2 else None
+        n_known = len(self.encoding.fill)
+        if n_columns is not None and n_columns != n_known:
+            raise ValueError(f"X has {n_columns} columns, but {n_known} were seen in fit.")
+        return self.encoding(X)
 
 
 class TreeColumns(NamedTuple):
@@ -465,7 +515,9 @@ def fit_encoding(
     if len(numbers) + len(columns.categories) == 0:
         raise ValueError("Every value of X is missing; there is nothing to learn from.")
     fill = np.zeros(d)
-    sample = table[: LIMITS.median_rows] if gaps.shape[1] == 0 else table
+    sample = table
+    if gaps.shape[1] == 0:  # rows may be sorted: from all parts of the table
+        sample = table[:: -(-len(table) // LIMITS.median_rows)]
     fill[numbers] = np.nanmedian(sample[:, numbers], axis=0)
     places = numbers[:0]
     mark_of = np.full(len(numbers), -1)
@@ -494,9 +546,11 @@ def _fit_category(
     indicators = codes[counts >= min(LIMITS.fewest_rows, counts.max())]
     if (choice == "targets" and len(codes) > 2) or len(codes) > LIMITS.most_indicators:
         return Category(column, indicators[:0], codes, _means(values, codes, Y, weight))
+    no_means = np.zeros((1, 0))
     if len(codes) == 2:
-        indicators = codes[1:]
-    return Category(column, indicators, codes[:0], np.zeros((1, 0)))
+        share = float(np.average(values == codes[1], weights=weight))
+        return Category(column, codes[1:], codes[:0], no_means, pair=codes, share=share)
+    return Category(column, indicators, codes[:0], no_means)
 
 
 def _means(values: NDArray, codes: NDArray, Y: NDArray, weight: NDArray) -> NDArray:

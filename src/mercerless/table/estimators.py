@@ -48,6 +48,7 @@ from mercerless.table.distill import distill_classes, distill_numbers
 from mercerless.table.encoding import (
     Columns,
     Encoding,
+    TableReader,
     as_frame,
     encode_table,
     fit_encoding,
@@ -75,6 +76,7 @@ from mercerless.table.target import (
     choose_transform,
     join_transformed,
     kernel_forms,
+    numbered_members,
     predict_average,
     sum_of_forms,
 )
@@ -211,9 +213,14 @@ class _Table(LocalEstimator):
         solution = solve_table(table, plan, columns, labels, training.weight, random, report)
         return table, solution, n_iter()
 
-    def _finish(self, solution: TableSolution, n_functions: int, **others: Any) -> None:
-        """Set everything together, so that an interrupted fit leaves nothing half done."""
-        members = solution.members
+    def _finish(
+        self, solution: TableSolution, n_functions: int, used: NDArray, **others: Any
+    ) -> None:
+        """Set everything together, so that an interrupted fit leaves nothing half done.
+
+        `used` are the numbers of the rows with weight among all rows given to fit.
+        """
+        members = numbered_members(solution.members, used)
         n_features = len(others["encoding_"].names)
         self._set_fitted(
             members_=members,
@@ -235,7 +242,8 @@ class _Table(LocalEstimator):
         if columns.of_frame or holds_more_than_numbers(X):
             if not is_frame(X):
                 raise ValueError(
-                    "The model was fitted on a data frame with categories; pass a data frame."
+                    "The model was fitted on a data frame with categories or dates; pass a data "
+                    "frame."
                 )
             validate_data(self, X, reset=False, skip_check_array=True)
         else:
@@ -414,7 +422,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin,
     spread_ : list of Spread, or None
         Per output, what the standard deviations of `predict` are made of: its `gain` is 0 if there is one for all.
     outliers_ : ndarray of int
-        Training rows (of those with weight) whose weight was lowered to less than half, as gross errors.
+        Training rows whose weight was lowered to less than half, as gross errors.
     certificate_ : float
         The projected gradient at the end of a descent relative to its start, the largest of the members with weight:
         0 at a stationary point, 1 without any step; early stopping leaves it positive. Members without a descent count
@@ -486,6 +494,7 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin,
         Y = target.reshape(len(target), -1)
         units = target_units(Y, training.weight)
         sample = training_sample(training)
+        groups = training.groups  # as they were given, without near-copies
         encoding, training, random = self._encode(training, units(Y))
         table, solution, n_iter, outliers = self._learn_targets(
             training, encoding, Y, units, random, progress
@@ -495,17 +504,19 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin,
             table, solution.held, predictions, solution.copy_correlation, type(self).__name__
         )
         predictions = predictions * units.scale + units.center
-        held = out_of_fold(training, table, solution.held, predictions)
+        grouped = training._replace(groups=groups)
+        held = out_of_fold(grouped, table, solution.held, predictions)
         spread_form = largest_form(solution.members)
         members = [member.in_units(units.center, units.scale) for member in solution.members]
         self._finish(
             solution._replace(members=members),
             Y.shape[1],
+            training.used,
             n_iter_=n_iter,
             n_distinct_=table.shape[0],
             encoding_=encoding,
             out_of_fold_=held,
-            outliers_=outliers,
+            outliers_=training.used[outliers],
             spread_=fit_spreads(spread_form, training.rows, training.used, held),
             _one_output=target.ndim == 1,
             _bounds=target_bounds(Y),
@@ -562,7 +573,8 @@ class TableRegressor(MultiOutputMixin, LocalRegressorMixin, NamedRegressorMixin,
         if self._one_output:
             predictions = predictions[:, 0]
         machine = LABRegressor(n_support, random_state=0)
-        return distill_numbers(self.encoding_, rows, predictions, machine)
+        reader = TableReader(self.encoding_, self._column_labels)
+        return distill_numbers(reader, rows, predictions, machine)
 
     def _trust(self, X: Any, Y: NDArray, weight: NDArray, gaps: NDArray) -> NDArray:
         """Factors of the weights of rows, below one for gross errors."""
@@ -700,18 +712,21 @@ class TableClassifier(LocalClassifierMixin, NamedClassifierMixin, _Table):
         Y = signed_targets(labels, len(training.classes))
         units = class_units(Y, training.weight)
         sample = training_sample(training)
+        groups = training.groups  # as they were given, without near-copies
         encoding, training, random = self._encode(training, units(Y))
         table, solution, n_iter = self._learn(
             training, encoding, units(Y), labels, random, progress
         )
         log_odds = solution.out_of_fold
-        calibration, held = self._calibrate(training, table, solution.held, log_odds, units(Y))
+        grouped = training._replace(groups=groups)
+        calibration, held = self._calibrate(grouped, table, solution.held, log_odds, units(Y))
         if held is not None:
             weight = training.weight_of(held.rows)
             warn_if_no_better_than_shares(held, weight, type(self).__name__)
         self._finish(
             solution,
             Y.shape[1],
+            training.used,
             classes_=training.classes,
             calibration_=calibration,
             n_iter_=n_iter,
@@ -724,9 +739,8 @@ class TableClassifier(LocalClassifierMixin, NamedClassifierMixin, _Table):
     def _distill(self, rows: NDArray, n_support: Any) -> Pipeline:
         scores = class_scores(self._predict_rows(rows))
         machine = LABClassifier(n_support, random_state=0)
-        return distill_classes(
-            self.encoding_, rows, self.calibration_(scores), self.classes_, machine
-        )
+        reader = TableReader(self.encoding_, self._column_labels)
+        return distill_classes(reader, rows, self.calibration_(scores), self.classes_, machine)
 
 
 def own_random_state(random_state: Any) -> np.random.RandomState:

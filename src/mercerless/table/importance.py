@@ -51,6 +51,8 @@ class TrainingSample(NamedTuple):
         if self.groups is not None:
             groups = self.groups[train]
         learner = clone(model).set_params(categorical_features=categories, random_state=0)
+        if is_class:  # the weights of the classes are part of those of the rows
+            learner.set_params(class_weight=None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UselessModelWarning)
             learner.fit(self.table[train], self.target[train], self.weight[train], groups)

@@ -229,10 +229,24 @@ class TransformedForms(NamedTuple):
         """Predictions of the target, one column."""
         return self.transform(sum_of_forms(self.forms, X))
 
+    def numbered(self, used: NDArray) -> "TransformedForms":
+        """With support points that are counted among all rows given to fit, of which these were used."""
+        return self._replace(forms=numbered_members(self.forms, used))
+
     def in_units(self, center: NDArray, scale: NDArray) -> "TransformedForms":
         """For targets that were standardized by these."""
         transform = self.transform._replace(target=self.transform.target * scale[0] + center[0])
         return self._replace(transform=transform, reach=self.reach * float(scale[0]))
+
+
+def numbered_members(members: Sequence[Any], used: NDArray) -> list[Any]:
+    """Members whose support points are counted among all rows given to fit, of which these were used."""
+    numbered = []
+    for member in members:
+        if isinstance(member, (LocalForm, TransformedForms)):
+            member = member.numbered(used)
+        numbered.append(member)
+    return numbered
 
 
 def sum_of_forms(forms: Sequence[Any], X: NDArray) -> NDArray:
