@@ -38,6 +38,10 @@ class Options:
     processes: list[StartedProcess] = field(default_factory=list)  # that wait for work
 
     def __post_init__(self) -> None:
+        if isinstance(self.learners, str):
+            raise ValueError(
+                f"learners={self.learners!r} is a text; give a list of names: [{self.learners!r}]."
+            )
         check_number("repeats", self.repeats, whole=True, none=True)
         if self.n_jobs is not None and not (isinstance(self.n_jobs, Integral) and self.n_jobs):
             raise ValueError(

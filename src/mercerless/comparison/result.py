@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +45,12 @@ from mercerless.comparison.vote import (
     vote_record,
     vote_records,
 )
-from mercerless.comparison.words import check_metric, duration, needs_probabilities
+from mercerless.comparison.words import (
+    check_metric,
+    check_positive_class,
+    duration,
+    needs_probabilities,
+)
 from mercerless.core.files import write_text
 from mercerless.core.optional import import_optional
 from mercerless.core.suspects import Suspects
@@ -178,6 +184,7 @@ def compare_problem(problem: Problem, options: Options | None = None) -> "Compar
     """Compare learners on a problem; see `compare`."""
     options = options or Options()
     metric = check_metric(options.metric, problem.task)
+    check_positive_class(metric, problem.y)
     chosen, limits = select_learners(problem, options.learners)
     options.progress("spectrum" if problem.is_matrix else "starting", 0, 1)
     terms = Terms(problem, metric, options.random_state)
@@ -233,12 +240,18 @@ def _work_folder(terms: Terms, learners: list[Learner]) -> Path:
     names = []
     for learner in learners:
         is_yours = learner.family == "yours"
-        names.append(repr(learner.make(terms)) if is_yours else learner.name)
+        names.append(_full_repr(learner.make(terms)) if is_yours else learner.name)
     settings = repr((terms.scoring, names, terms.random_state, version("mercerless")))
     digest = blake2b(terms.problem.digest() + settings.encode(), digest_size=12)
     # as scikit-learn's get_data_home
     home = os.environ.get("SCIKIT_LEARN_DATA", Path("~", "scikit_learn_data"))
     return Path(home).expanduser() / "mercerless" / "compare" / digest.hexdigest()
+
+
+def _full_repr(estimator: BaseEstimator) -> str:
+    """Return an estimator with all its parameters; its own repr leaves out what is long."""
+    with np.printoptions(threshold=sys.maxsize, precision=17):
+        return repr((type(estimator), sorted(estimator.get_params().items())))
 
 
 @dataclass(repr=False)

@@ -2,6 +2,8 @@
 
 import re
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import get_scorer_names
 
 #: Short names, and those of scikit-learn.
@@ -56,6 +58,22 @@ def check_metric(metric: str | None, task: str) -> str:
         )
         raise ValueError(f"metric={metric!r} does not suit {task}; use for example {usual}.")
     return name
+
+
+def check_positive_class(metric: str, y: NDArray) -> None:
+    """Raise if a metric scores one of two classes, the 1, and the labels have no such class."""
+    of_one_class = r"f1|precision|recall|jaccard|average_precision"
+    if re.fullmatch(of_one_class, metric) is None:
+        return
+    classes = np.unique(y)
+    if len(classes) == 2 and classes.dtype.kind in "biuf" and 1 in classes:
+        return
+    other = "roc_auc_ovr" if metric == "average_precision" else f"{metric}_macro"
+    raise ValueError(
+        f"metric={metric!r} scores two classes of which one is 1, and the labels are "
+        f"{', '.join(map(str, classes[:3]))}{', ...' if len(classes) > 3 else ''}; use {other}, or "
+        "labels 0 and 1."
+    )
 
 
 def needs_probabilities(metric: str) -> bool:
