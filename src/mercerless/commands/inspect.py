@@ -211,6 +211,8 @@ def read_matrix(
     if isinstance(content, CellTable):
         columns = list(map(str, content.frame.columns))
         label = next((one for one in columns if one.lower() in NAMES.labels), None)
+        if content.frame.shape[0] == content.frame.shape[1]:
+            label = None  # an item, such as the amino acid Y
         labels = None
         if label is not None:
             labels = parse_labels(content.text(label), files.name_of(path), content.none_is_missing)

@@ -159,6 +159,8 @@ def _role(name: str, column: "Series") -> tuple[str, str]:
     if distinct > len(column) / 2 and (
         distinct > LIMITS.categories or distinct == len(present) > 10
     ):
+        if present.astype(str).str.fullmatch(r"[+-]?\d*\.?\d+").all():
+            return "", "its numbers are text; convert them, such as with pandas.to_numeric"
         if _are_measures(present.astype(str)):
             example = shorten(str(present.iloc[0]), 40, placeholder=" ...")
             return "", f"its numbers have units or other marks ({example}); write the numbers alone"

@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -22,7 +23,7 @@ from mercerless.comparison.files import (
     open_file,
     read_text,
 )
-from mercerless.comparison.sheets import read_sheet
+from mercerless.comparison.sheets import load_sheet, read_sheet
 from mercerless.comparison.tables import (
     CellTable,
     Items,
@@ -52,8 +53,13 @@ def read(path: str | os.PathLike, form: str | None = None, sheet: str | None = N
             return load_arrays(file, form, path)
         if holds_frame(form):
             return read_frame(file, form, path)
-        text = content_text(file, form, path, sheet)
-    return parse_text(text, form, path)
+        if form == "xlsx":
+            text, merged = load_sheet(file, path, sheet)
+        else:
+            text = content_text(file, form, path, sheet)
+            merged = ""
+    content = parse_text(text, form, path)
+    return replace(content, merged=merged) if isinstance(content, CellTable) else content
 
 
 def content_text(file: BinaryIO, form: str, path: Path, sheet: str | None = None) -> str:
@@ -117,7 +123,8 @@ def parse_fasta(text: str, path: Path) -> Items:
     for head, *sequence in records:
         words = head.split()
         name = words[0] if words else ""
-        item = "".join("".join(sequence).split())
+        # lower case marks repeats or low quality, not other letters
+        item = "".join("".join(sequence).split()).upper()
         if not item:
             raise ValueError(
                 f"{name_of(path)} is not a readable FASTA file: the record {name!r} has no "
@@ -209,6 +216,14 @@ def _are_records(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(record, dict) for record in value)
 
 
+def _begins_with_names(rows: list[Any]) -> bool:
+    """Whether the first of several lists has words only, and the next one a number in place of one of them."""
+    if len(rows) < 2 or not all(isinstance(row, list) for row in rows[:2]):
+        return False
+    are_words = all(isinstance(cell, str) and not is_number(cell) for cell in rows[0])
+    return are_words and not all(isinstance(cell, str) for cell in rows[1])
+
+
 def _json_frame(content: Any) -> "DataFrame":
     pd = pandas()
     if isinstance(content, dict):
@@ -221,6 +236,8 @@ def _json_frame(content: Any) -> "DataFrame":
     if isinstance(content, list):
         if all(isinstance(record, dict) for record in content):
             return pd.json_normalize(content)
+        if _begins_with_names(content):
+            return pd.DataFrame(content[1:], columns=content[0])
         return pd.DataFrame(content)
     values = list(content.values())
     if all(isinstance(value, dict) for value in values):
@@ -298,15 +315,16 @@ def parse_svmlight(text: str, path: Path) -> CellTable:
     from sklearn.datasets import load_svmlight_file
 
     try:
-        X, y = load_svmlight_file(io.BytesIO(text.encode()))
+        X, y = load_svmlight_file(io.BytesIO(text.encode()), zero_based=True)
     except ValueError as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{name_of(path)} is not a readable LIBSVM file: {reason}.") from None
     check_size(8.0 * X.shape[0] * X.shape[1], name_of(path))
-    names = [f"feature {i + 1}" for i in range(X.shape[1])]
-    frame = pandas().DataFrame(X.toarray(), columns=names)
+    first = 0 if X[:, [0]].nnz else 1  # places are mostly counted from 1
+    names = [f"feature {i}" for i in range(first, X.shape[1])]
+    frame = pandas().DataFrame(X.toarray()[:, first:], columns=names)
     frame["label"] = y.astype(np.int64) if (y == np.round(y)).all() else y
-    return CellTable(path, frame)
+    return CellTable(path, frame, is_sparse=True)
 
 
 def parse_series(text: str, path: Path) -> CellTable:

@@ -95,6 +95,8 @@ def read_labels(
         if place is not None:
             return _labels_by_name(rows, place, ids, path)
         _check_names(rows, ids, path)
+    if ids is None and rows.width > 1:
+        _check_order(rows, path)
     columns = list(range(rows.width))
     names = {row[0] for row in rows.cells}
     if rows.width > 1 and len(names) == len(rows.cells):
@@ -102,12 +104,21 @@ def read_labels(
     column = _label_column(rows.header, columns, path)
     cells = [row[column] for row in rows.cells]
     if n_items is not None and len(cells) == n_items + 1 and rows.header is None:
-        cells = cells[1:]
+        cells = cells[1:] if _may_be_header(cells) else cells
     if rows.width == 1 and rows.header is not None and n_items == len(cells) + 1:
         first = rows.header[0]
         if first in cells:  # "y" and "n" are classes as well
             cells = [first, *cells]
     return parse_labels(cells, name_of(path))
+
+
+def _may_be_header(cells: list[str]) -> bool:
+    """Whether the first of the labels may be their name: a word that is none of the others, or the 0 of pandas."""
+    first, *others = cells
+    if first == "0":
+        return True
+    are_numbers = all(is_plain_number(cell) or cell in MISSING for cell in others)
+    return first not in others and not (are_numbers and is_plain_number(first))
 
 
 def label_names(path: str | os.PathLike) -> set[str]:
@@ -240,6 +251,37 @@ def _check_names(rows: LabelRows, ids: Sequence[str], path: Path) -> None:
     )
 
 
+def _check_order(rows: LabelRows, path: Path) -> None:
+    """Raise if the first column numbers the items in another order than that of the rows."""
+    names = [row[0] for row in rows.cells]
+    if are_positions(names) or not all(map(str.isdecimal, names)):
+        return
+    if are_positions(sorted(names, key=int)):
+        raise ValueError(
+            f"{name_of(path)} numbers the items in another order ({', '.join(names[:3])}, ...), "
+            "and the data has no names to compare; sort the labels by these numbers, or leave the "
+            "numbers out if the labels are in the order of the data."
+        )
+
+
+def _written_alike(name: str) -> str:
+    """Return a name without what programs change: case, marks, and zeros in front of numbers."""
+    without_zeros = re.sub(r"(?<!\d)0+(?=\d)", "", name.casefold())
+    return re.sub(r"[\W_]+", "", without_zeros)
+
+
+def _check_spelling(unlabeled: list[str], others: set[str], path: Path) -> None:
+    """Raise if items lack a label only because their names are written in another way."""
+    spellings = {_written_alike(name): name for name in others}
+    for item in unlabeled:
+        other = spellings.get(_written_alike(item))
+        if other is not None:
+            raise ValueError(
+                f"{name_of(path)} has a label for {other!r}, but the data has {item!r}; write the "
+                "names in both files in the same way."
+            )
+
+
 def _labels_by_name(rows: LabelRows, place: int, ids: Sequence[str], path: Path) -> NDArray:
     """Return the labels in the order of the items; those of items that the file lacks are missing."""
     others = [column for column in range(rows.width) if column != place]
@@ -256,6 +298,7 @@ def _labels_by_name(rows: LabelRows, place: int, ids: Sequence[str], path: Path)
             f"{name_of(path)} counts the items from {other}, but the data counts them from "
             f"{first}; number both alike."
         )
+    _check_spelling(unlabeled, by_item.keys() - set(ids), path)
     if len(unlabeled) > (1 - LIMITS.labeled_items) * len(ids):
         raise ValueError(
             f"{name_of(path)} has no label for {unlabeled[0]!r} and {len(unlabeled) - 1} more of "

@@ -33,8 +33,13 @@ class ReadingLimits:
     categories: int = 30
     #: Numbers that often stand for a gap.
     gap_codes: tuple[int, ...] = (-99, -999, -9999, -99999, 999, 9999, 99999)
-    #: What Excel writes in place of a value that it could not compute.
-    excel_errors: tuple[str, ...] = tuple("#NULL! #DIV/0! #VALUE! #REF! #NAME? #NUM! #N/A".split())
+    #: What Excel writes in place of a value that it could not compute, in English and, in text files, other languages.
+    excel_errors: tuple[str, ...] = (
+        *"#NULL! #DIV/0! #VALUE! #REF! #NAME? #NUM! #N/A".split(),
+        *"#NV #WERT! #BEZUG! #ZAHL!".split(),
+        *"#VALEUR! #NOM? #NOMBRE! #N/D #VALORE! #RIF! #VALOR!".split(),
+        *"#N/B #WAARDE! #VERW! #NAAM? #GETAL! #DEEL/0!".split(),
+    )
 
 
 LIMITS = ReadingLimits()

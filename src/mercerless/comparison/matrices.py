@@ -210,6 +210,8 @@ def pair_matrix(pairs: Pairs, kind: str) -> PairMatrix:
         X = np.where(np.isnan(X), X.T, X)
         is_listed |= is_listed.T
     near, far = (0.0, known.max()) if kind == "distance" else (known.max(), 0.0)
+    if kind == "dissimilarity":
+        near, far = min(known.min(), 0.0), known.max()
     is_alone = np.isnan(np.diagonal(X))
     X[is_alone, is_alone] = near
     is_unlisted = np.isnan(X) & ~is_listed

@@ -64,7 +64,7 @@ class Problem:
     of the other direction in `reverse_test` if it is known. If there are several matrices, ``X`` is the first, named
     `array`, and `others` has the others by name. `missing` are the words that mean a gap by the user's option,
     `percents` the columns whose numbers have percent signs in the file, `target` is the name of the column ``y``, if it
-    has one.
+    has one, and `columns` are those of the file in their order, if it has no header.
     """
 
     kind: str
@@ -85,6 +85,7 @@ class Problem:
     missing: tuple[str, ...] = ()
     percents: tuple[str, ...] = ()
     target: str = "target"
+    columns: tuple[str, ...] = ()
     array: str = ""
     others: dict[str, Matrix] = field(default_factory=dict)
     loading: str = field(default="X, y = ...  # your data", compare=False)
@@ -252,7 +253,8 @@ def _several_matrices(
     others = {}
     array, *rest = X
     for name in rest:
-        values = _without_gaps(check_real(X[name], f"X[{name!r}]", allow_nan=True), kind, guesses)
+        matrix, ids = _matrix_by_name(X[name], X[array], f"X[{name!r}]", f"X[{array!r}]")
+        values = _without_gaps(check_real(matrix, f"X[{name!r}]", allow_nan=True), kind, guesses)
         of_kind, why = (kind, "") if kind is not None else guess_kind(values)
         if of_kind not in MATRIX_KINDS:
             raise ValueError(
@@ -265,12 +267,55 @@ def _several_matrices(
         if not is_rounding(relative_asymmetry(values), values.dtype):
             values = symmetrize(values)
             guesses.append(Guess(name, "mean of both directions", "it is asymmetric", "array"))
-        test = None if X_test is None else check_real(X_test[name], f"X_test[{name!r}]")
+        test = None
+        if X_test is not None:
+            rows = align_by_name(X_test[array], X_test[name])
+            if ids is not None and hasattr(rows, "columns"):
+                rows = _columns_by_name(rows, ids, f"X_test[{name!r}]")
+            test = check_real(rows, f"X_test[{name!r}]")
         others[str(name)] = Matrix(of_kind, values, test)
     guesses.append(
         Guess("matrices", listed(X), f"learners take {array}, stacks each and all", "array")
     )
     return str(array), X[array], None if X_test is None else X_test[array], others
+
+
+def _matrix_by_name(
+    matrix: Any, first: Any, what: str, what_first: str
+) -> tuple[Any, tuple[str, ...] | None]:
+    """Return a matrix with its rows and columns in the order of the first matrix, and the names of its items.
+
+    Data frames whose rows and columns have the same names are ordered by these; others stay as they are.
+    """
+    names = _names_of_items(matrix)
+    if names is None:
+        return matrix, None
+    _check_names(names, what)
+    items = _names_of_items(first)
+    if items is None or _are_counted(items) or _are_counted(names):
+        items = names
+    if set(items) != set(names):
+        strange = next(iter(set(names) ^ set(items)))
+        raise ValueError(
+            f"{what} and {what_first} name different items, such as {strange!r}; several matrices "
+            "must be of the same items."
+        )
+    place = {name: i for i, name in enumerate(names)}
+    rows = matrix.iloc[[place[item] for item in items]]
+    return _columns_by_name(rows, items, what), items
+
+
+def _names_of_items(matrix: Any) -> tuple[str, ...] | None:
+    """The names of the rows of a data frame if its columns have the same names, else None."""
+    if not (hasattr(matrix, "iloc") and hasattr(matrix, "columns")):
+        return None
+    names = tuple(map(str, matrix.index))
+    return names if set(names) == set(map(str, matrix.columns)) else None
+
+
+def _are_counted(names: Sequence[str]) -> bool:
+    """Whether names are only the positions 0, 1, 2, ..."""
+    return all(name == str(i) for i, name in enumerate(names))
 
 
 def _check_sizes(X: Any, kind: str, array: str, others: dict[str, Matrix]) -> None:
@@ -312,7 +357,8 @@ def _check_groups(groups: ArrayLike, n_items: int) -> NDArray:
         )
     if len(np.unique(groups)) < 5:
         raise ValueError(
-            f"There are {len(np.unique(groups))} groups; five-fold validation needs at least 5."
+            f"There are {len(np.unique(groups))} groups; five-fold validation needs at least 5. If "
+            "they are no groups of items that belong together, do without (--groups none)."
         )
     return groups
 
@@ -383,6 +429,7 @@ def _without_gaps(X: NDArray, kind: str | None, guesses: list[Guess]) -> NDArray
 
 def _compare_items(X, X_test, kind, similarity, guesses) -> tuple:
     """Return the matrix of the items and of the test items, its kind, the items, and the similarity."""
+    X, X_test = (_rows_as_items(rows) for rows in (X, X_test))
     items = tuple(str(item) for item in X) if kind == "strings" or _are_strings(X) else tuple(X)
     if similarity is None:
         similarity = "levenshtein"
@@ -403,8 +450,16 @@ def _compare_items(X, X_test, kind, similarity, guesses) -> tuple:
     )
 
 
+def _rows_as_items(X: Any) -> Any:
+    """Return the rows of a data frame as items, or the cells if it has one column; anything else as it is."""
+    if not (hasattr(X, "iloc") and hasattr(X, "columns")):
+        return X
+    return X.iloc[:, 0] if X.shape[1] == 1 else as_items(X)
+
+
 def _from_frame(X, X_test, kind, guesses) -> tuple:
     """Return a DataFrame as a matrix or a table of known columns, with the fields of `Problem` that describe it."""
+    X = X.infer_objects()  # numbers among Python's objects are numbers
     numeric = all(map(is_number_type, X.dtypes))
     names = tuple(map(str, X.columns))
     _check_names(names, "X")
@@ -415,6 +470,9 @@ def _from_frame(X, X_test, kind, guesses) -> tuple:
             _check_names(rows, "X")
             X = _columns_by_name(X, rows, "X")
         ids = rows if is_named_alike else names
+        if kind is None and not _are_counted(names):
+            values = X.to_numpy(np.float64, na_value=np.nan)
+            check_no_table(values, names, rows, "X", "kind='{}'")
         if hasattr(X_test, "columns"):
             X_test = _columns_by_name(X_test, ids, "X_test")
             X_test = X_test.to_numpy(np.float64, na_value=np.nan)
@@ -449,6 +507,26 @@ def _from_frame(X, X_test, kind, guesses) -> tuple:
         X_test,
         "table",
         {"roles": described.roles, "preprocessor": described.preprocessor},
+    )
+
+
+def check_no_table(
+    X: NDArray, columns: Sequence[str], rows: Sequence[str], what: str, option: str
+) -> None:
+    """Raise if a square array may be a table: its columns have names, but not those of its rows, and it is asymmetric.
+
+    `option` is how to say the kind, with a place for it.
+    """
+    if not columns or set(columns) & set(rows):
+        return
+    differences = np.abs(X - X.T)
+    if np.nanmax(differences) <= 1e-6 * np.nanmax(np.abs(X)):
+        return
+    raise ValueError(
+        f"{what} has as many rows as columns, but is not symmetric, and its columns have names of "
+        f"their own, such as {columns[0]!r}; say {option.format('table')} if it is a table, or "
+        f"{option.format('similarity')} or {option.format('distance')} if its entries compare the "
+        "rows with each other."
     )
 
 
@@ -656,6 +734,8 @@ def _labeled_items(y: NDArray, guesses: list[Guess], items: str = "items") -> ND
     """Return the positions of the items that have a label, and record how many have none."""
     if y.dtype.kind == "f":
         is_labeled = ~np.isnan(y)
+    elif y.dtype.kind in "mM":
+        is_labeled = ~np.isnat(y)
     elif y.dtype.kind in "OUST":
         is_labeled = np.array([not is_missing(label) for label in y], dtype=bool)
     else:
@@ -671,17 +751,27 @@ def _labeled_items(y: NDArray, guesses: list[Guess], items: str = "items") -> ND
 
 def _plain_labels(y: NDArray) -> NDArray:
     """Return labels of Python objects as numbers, if all are, or else as text."""
+    if y.dtype.kind == "S":
+        return np.char.decode(y, "utf-8", "replace")
     if y.dtype != object:
         return y
     is_numeric = all(isinstance(label, (int, float, np.number, np.bool_)) for label in y)
     return np.array([label if is_numeric else str(label) for label in y])
 
 
+#: Words that are classes, but may mean that there is no label, in lower case.
+GAP_WORDS = ("-", "--", ".", "missing", "unknown", "n.a.", "k.a.", "not available", "unbekannt")
+
+
 def _note_like_classes(y: NDArray, guesses: list[Guess]) -> None:
-    """Record classes that differ only in upper and lower case, which are mostly one class."""
+    """Record classes that differ only in upper and lower case, which are mostly one class, and words for gaps."""
     spellings: dict[str, list[str]] = {}
     for name in map(str, np.unique(y)):
         spellings.setdefault(name.casefold(), []).append(name)
+    gaps = [name for word in GAP_WORDS for name in spellings.get(word, [])]
+    if gaps:
+        why = "leave these items out, or say --missing, if they have no label"
+        guesses.append(Guess("used as classes", listed(map(repr, gaps)), why, "missing"))
     alike = next((names for names in spellings.values() if len(names) > 1), None)
     if alike is not None:
         why = "they differ only in case; write them alike if they are one class"

@@ -1,6 +1,7 @@
 """Infer what a file holds and make it a learning problem; every guess is recorded and can be overridden."""
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from mercerless.comparison.labels import (
     read_labels,
 )
 from mercerless.comparison.limits import LIMITS, NAMES
-from mercerless.comparison.problem import Guess, Problem, listed, make_problem
+from mercerless.comparison.problem import Guess, Problem, check_no_table, listed, make_problem
 from mercerless.comparison.series import WARPING, warping_steps
 from mercerless.comparison.tables import (
     MISSING,
@@ -126,7 +127,13 @@ def read_problem(
     is_default = {name: value in (None, [], True) for name, value in options.items()}
     given = "".join(f", {name}={options[name]!r}" for name in options if not is_default[name])
     loading = f"problem = read_problem({os.fspath(path)!r}{given})\nX, y = problem.X, problem.y"
-    return replace(problem, loading=loading, missing=tuple(missing), percents=source.percents)
+    return replace(
+        problem,
+        loading=loading,
+        missing=tuple(missing),
+        percents=source.percents,
+        columns=source.columns,
+    )
 
 
 @dataclass
@@ -148,6 +155,7 @@ class _Source:
     guesses: list[Guess] = field(default_factory=list)
     target: str | None = None  # the column of labels, once it is known
     percents: tuple[str, ...] = ()  # the columns with percent signs, once they are known
+    columns: tuple[str, ...] = ()  # of a table without header, with the labels
 
     @property
     def what(self) -> str:
@@ -349,6 +357,8 @@ class _Source:
     # ------------------------------------------------------------------------------------------------ tables
 
     def _from_table(self, table: CellTable) -> Problem:
+        if not table.named:
+            self.columns = tuple(map(str, table.frame.columns))
         self._check_drop(table)
         table = table.without(self.drop)
         table = self._with_gaps(table)
@@ -416,6 +426,15 @@ class _Source:
         if table.title and table.source is not None:
             why = f"it has one cell, all other lines {len(table.source.names)}"
             self.guess("left out", f"the first line, {table.title[:40]!r}", why, "format")
+        if table.thousands:
+            number = table.thousands.replace(".", "")
+            why = f"read as {number}, since no number has other digits after a point"
+            self.guess("numbers", f"such as {table.thousands}", why, "format")
+        if table.summary:
+            why = "its numbers are the sums or means of those above"
+            self.guess("left out", f"the last row ({table.summary})", why, "format")
+        if table.merged:
+            self.guess("merged cells", table.merged, "only their first cell is filled", "sheet")
         if table.n_comments:
             n_lines = "1 line" if table.n_comments == 1 else f"{table.n_comments} lines"
             why = "a line that begins with # is a comment; put such cells in quotes"
@@ -497,6 +516,11 @@ class _Source:
     ) -> Problem:
         n_items = self._count_labels(table) if y is None else len(y)
         X, ids = matrices.as_matrix(table, n_items, gaps=True, kind=self.kind)
+        if self.kind is None and table.named:
+            names = tuple(map(str, table.frame.columns))
+            rows = table.ids or ()
+            names = () if are_positions(names) else names
+            check_no_table(X, names, rows, self.what, "--kind {}")
         has_gaps = np.isnan(table.frame.to_numpy(np.float64)).any()
         if table.ragged or has_gaps or len(X) != len(table.frame):
             self.guess("matrix", f"{len(X)} x {len(X)}", "the file has one triangle of it", "kind")
@@ -554,6 +578,9 @@ class _Source:
         if counts_rows(column):
             why = "used as a number; if the rows are sorted by label, it gives the labels away"
             self.guess("counts the rows", f"column {name!r}", why, "drop")
+        elif _may_number_rows(name, column):
+            why = "used as a number; leave it out if it only numbers the rows"
+            self.guess("different in every row", f"column {name!r}", why, "drop")
         for code in LIMITS.gap_codes:
             n_cells = int((column == code).sum())
             others = column[column != code].dropna()
@@ -617,9 +644,15 @@ class _Source:
                 return self.labels
             self.label_file(self.labels, names)
             return None
-        column = next((name for name in names if name.lower() in NAMES.labels), None)
-        if column is not None:
-            self.guess("labels", f"column {column!r}", "its name", "labels")
+        self._check_no_edges(names)
+        usual = [name for name in names if name.lower() in NAMES.labels]
+        if table.ids is not None and set(usual) & set(table.ids):
+            usual = []  # an item of a matrix
+        usual.sort(key=lambda name: name.lower() == "y")  # beside others it is a coordinate
+        if usual:
+            column, *others = usual
+            kept = f"; {listed(map(repr, others))} is no label then" if others else ""
+            self.guess("labels", f"column {column!r}", f"its name{kept}", "labels")
             return column
         if self._is_class_first(table):
             if self.kind is None:
@@ -648,6 +681,15 @@ class _Source:
             why = "the column that repeats"
         self.guess("labels", f"column {column!r}", why, "labels")
         return column
+
+    def _check_no_edges(self, names: list[str]) -> None:
+        """Raise if the columns are those of a list of edges, whose "target" is no label."""
+        if [name.lower() for name in names[:2]] == ["source", "target"] and len(names) < 4:
+            raise ValueError(
+                f"{self.what} seems to be a list of edges without labels of the items; give them "
+                "with --labels FILE, one line with name and label per item, or say --labels "
+                f"{shlex.quote(names[1])} if that is the label."
+            )
 
     def _is_class_first(self, table: CellTable) -> bool:
         """Whether a table of numbers without header has its classes in front, as UCR's time series have.
@@ -725,6 +767,9 @@ class _Source:
                 test = np.array([cell.startswith("test") for cell in cells])
                 self.guess("split", f"{test.sum()} test items", f"column {name!r}", "no-split")
                 return test, rest
+            if {"train", "test"} & set(cells) or {"training", "testing"} & set(cells):
+                why = "it has other values than train and test, so it is a column like the others"
+                self.guess("split", f"none by column {name!r}", why, "drop")
         return None, table
 
     # ------------------------------------------------------------------------------------------------- pairs
@@ -745,6 +790,7 @@ class _Source:
         if table.frame.shape[1] == 2:
             if not self._are_labeled([*first, *second]):
                 return None
+            self._check_edges(table)
             ones = np.ones(len(first))
             why = "every row is an edge between two items"
             return Pairs(self.path, first, second, ones, "edge", why, kind="similarity")
@@ -756,6 +802,16 @@ class _Source:
         values = table.frame[names[2]].to_numpy(np.float64)
         why = "every row is a pair of items and a number"
         return Pairs(self.path, first, second, values, names[2], why, lines=table.lines)
+
+    def _check_edges(self, table: CellTable) -> None:
+        """Raise if two columns of numbers with a label for every row may be a table as well as edges."""
+        are_numbers = all(dtype.kind in "iu" for dtype in table.frame.dtypes)
+        n_rows = len(table.frame)
+        if self.kind is None and are_numbers and len(read_labels(self.labels or "")) == n_rows:
+            raise ValueError(
+                f"{self.what} has two columns of whole numbers and a label for every row; say "
+                "--kind table for a table, or --kind similarity for edges between numbered items."
+            )
 
     def _as_hits(self, table: CellTable, first: list[str], second: list[str]) -> Pairs | None:
         """Return pairs of items with several numbers by their bit scores; raise if there are none."""
@@ -805,7 +861,14 @@ class _Source:
                 raise self.no_labels(names)
             self.guess("labels", f"attribute {name!r} of the nodes", "its name", "labels")
         if attributes is None or name not in names:
-            return self._file_labels(self.label_file(name, names), len(ids), ids)
+            path = self.label_file(name, names)
+            if not label_names(path):
+                raise ValueError(
+                    f"{self.what} lists pairs of items, which have no order, and "
+                    f"{files.name_of(Path(path))} has no names of the items; write the name and "
+                    "the label of an item in each line, with a comma between them."
+                )
+            return self._file_labels(path, len(ids), ids)
         cells = attributes[name].reindex(ids).fillna("")
         return parse_labels(cells.tolist(), f"attribute {name!r} of {self.what}")
 
@@ -848,6 +911,13 @@ def _mostly_numbers_in(line: str) -> bool:
 def _is_text(cells: list[str]) -> bool:
     """Whether a column holds strings to be compared: words, most of them different."""
     return len(set(cells)) > len(cells) / 2 and not any(map(is_number, cells))
+
+
+def _may_number_rows(name: str, column: "Series") -> bool:
+    """Whether a column is named like a number of rows, and all its values are different whole numbers."""
+    endings = r"(?:^|[ _.-])(?:id|ID|nr|no|number|key)$|[a-z](?:ID|Id|Nr|No)$"
+    is_named_so = re.search(endings, name.strip()) is not None
+    return is_named_so and column.dtype.kind in "iu" and bool(column.is_unique)
 
 
 def _is_whole(column: "Series") -> bool:

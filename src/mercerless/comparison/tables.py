@@ -4,6 +4,7 @@ import csv
 import io
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +30,12 @@ MISSING = (
     *LIMITS.excel_errors,
 )
 SPACES = r"\s+"
+#: Words in front of sums and means below a table.
+SUMMARY = re.compile(
+    r"(?:(?:grand |sub)?totals?|sums?|summe|gesamt(?:summe)?|insgesamt|totale|suma|averages?"
+    r"|avg|means?|mittelwert|durchschnitt|moyenne|media|promedio):?",
+    re.IGNORECASE,
+)
 
 
 def is_comment(line: str) -> bool:
@@ -93,7 +100,10 @@ class CellTable:
     are then at the ends of the lines. ``none_levels`` are the columns of words that contain "None"; it is a missing
     value there only if ``none_is_missing``. ``series`` describes how series became columns, and ``items`` are the
     series themselves. ``missing`` are words that mean a gap by the user's option. ``title`` is a line above the header,
-    ``n_comments`` counts the lines among the rows that begin with # and were left out. ``amounts`` has the columns
+    ``n_comments`` counts the lines among the rows that begin with # and were left out, ``merged`` says what became of
+    merged cells. If ``is_sparse``, columns that the file lacks are zero. ``summary`` describes the last row if it
+    has sums or means and was left out, ``thousands`` is a number whose point was taken as a mark of thousands.
+    ``amounts`` has the columns
     whose numbers have a currency or a percent sign in the file, with their cells as they are written.
     """
 
@@ -113,6 +123,10 @@ class CellTable:
     items: tuple[NDArray, ...] = ()
     title: str = ""
     n_comments: int = 0
+    merged: str = ""
+    is_sparse: bool = False
+    summary: str = ""
+    thousands: str = ""
     amounts: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -167,6 +181,16 @@ class CellTable:
         """Return the table without some of its columns."""
         dropped = [name for name in names if name in self.frame.columns]
         return replace(self, frame=self.frame.drop(columns=dropped))
+
+    def renamed(self, names: dict[str, str]) -> Self:
+        """Return the table with other names of its columns."""
+        source = self.source
+        if source is not None:
+            # the column that names the rows is not among them, and its old name may be taken
+            source = replace(source, names=tuple(names.get(name, "") for name in source.names))
+        amounts = {names[name]: cells for name, cells in self.amounts.items() if name in names}
+        frame = self.frame.rename(columns=names)
+        return replace(self, frame=frame, source=source, amounts=amounts)
 
     def at(self, row: int, name: str) -> str:
         """Position of a cell, in words."""
@@ -344,10 +368,12 @@ def parse_table(text: str, path: Path) -> CellTable:
         raise ValueError(f"{what} has no rows.")
     if all(row[0] == row.rstrip()[-1] == "'" and '"' not in row for row in rows):
         rows = [row.replace("'", '"') for row in rows]
-    separator, decimal = _dialect(rows[:100])
+    dialect = _dialect(rows[:100], rows[100 :: max(1, len(rows) // 1000)])
+    separator = dialect.separator
     header = _commented_header(text, lines[0], rows, separator)
     if header:
         lines, rows = [lines[0] - 1, *lines], [header, *rows]
+    rows = _without_empty_start(rows, separator)
     lengths = [_count(row, separator) for row in rows]
     title = ""
     n_title = _count_single_cells(lengths) or _count_title_rows(rows[:20], separator)
@@ -360,7 +386,7 @@ def parse_table(text: str, path: Path) -> CellTable:
     width = max(lengths)
     remedy = "use a part of the rows, or save it as .npy"
     check_memory(16.0 * width * len(rows), f"Reading {what}", remedy=remedy)
-    source = TextSource(what, "\n".join(rows).encode(), separator, decimal, width)
+    source = TextSource(what, "\n".join(rows).encode(), separator, dialect.decimal, width)
 
     head = source.first_rows(200)
     first = _without_shift(head[0], head[1:], lengths, width)
@@ -385,12 +411,42 @@ def parse_table(text: str, path: Path) -> CellTable:
             f"{what}: line {lines[odd]} has {lengths[odd]} entries, the lines before {lengths[0]}"
         )
     table = CellTable(path, frame, None, is_named, ragged, lines, source, title=title)
+    table = replace(table, thousands=dialect.thousands)
+    summary = _summary_row(table)
+    if summary and len(lines):
+        shorter = "\n".join(text.split("\n")[: lines[-1] - 1])
+        return replace(parse_table(shorter, path), summary=summary)
     table = replace(table, n_comments=_count_comments(text))
     if not ragged:
         table = _without_trailing(table, first if is_named else [""] * width)
     if NONE in text:
         table = _with_none_levels(table)
     return _with_ids(_with_amounts(table))
+
+
+def _summary_row(table: CellTable) -> str:
+    """Return the last row if its numbers are the sums or the means of those above, else ''.
+
+    At least two must be, or one beside a word such as "Total".
+    """
+    last = table.frame.iloc[-1].dropna()
+    if not table.named or table.ragged or len(table.frame) < 6:
+        return ""
+    words = [str(cell) for name, cell in last.items() if table.frame[name].dtype.kind not in "iuf"]
+    has_word = any(SUMMARY.fullmatch(word) for word in words)
+    if words and not has_word:
+        return ""
+    numbers = [name for name in last.index if table.frame[name].dtype.kind in "iuf"]
+    if len(numbers) < (1 if has_word else 2):
+        return ""
+    above = table.frame[numbers].iloc[:-1]
+    of_last = last[numbers].astype(np.float64)
+    is_varied = (above.nunique() > 1).all()
+    are_sums = np.allclose(of_last, above.sum(), rtol=1e-6, atol=0.0)
+    are_means = has_word and np.allclose(of_last, above.mean(), rtol=1e-2, atol=0.0)
+    if not is_varied or not (are_sums or are_means):
+        return ""
+    return ", ".join(map(str, last.iloc[:3]))
 
 
 def _commented_header(text: str, first_line: int, rows: list[str], separator: str) -> str:
@@ -414,9 +470,9 @@ def _count_single_cells(lengths: list[int]) -> int:
 
 
 def _count_title_rows(rows: list[str], separator: str) -> int:
-    """Return the number of rows above the header: a title with empty cells beside it, and empty rows, as Excel writes.
+    """Return the number of rows above the header: titles with empty cells beside them, and empty rows, as Excel writes.
 
-    Below them must be a row of words without an empty cell, and below that one with a number.
+    Below them must be a row of words without an empty cell, except for the first, and below that one with a number.
     """
     if separator == SPACES:
         return 0
@@ -425,16 +481,31 @@ def _count_title_rows(rows: list[str], separator: str) -> int:
     except csv.Error:  # a cell of enormous length
         return 0
     filled = [[cell for cell in row if cell] for row in cells]
-    if len(cells[0]) < 3 or len(filled[0]) != 1 or is_number(filled[0][0]):
+    if len(cells[0]) < 3 or len(filled[0]) > 1 or any(map(is_number, filled[0])):
         return 0
-    header = next((place for place, row in enumerate(filled) if place and row), None)
+    header = next((place for place, row in enumerate(filled) if len(row) > 1), None)
     if header is None or header + 1 >= len(cells):
         return 0
-    is_header = len(filled[header]) == len(cells[header]) and not any(
-        map(is_number, filled[header])
-    )
+    is_header = all(cells[header][1:]) and not any(map(is_number, filled[header]))
     has_numbers = any(map(is_number, filled[header + 1]))
     return header if is_header and has_numbers else 0
+
+
+def _without_empty_start(rows: list[str], separator: str) -> list[str]:
+    """Leave out empty first columns of a table with a header, as of one that begins in the second column of a sheet."""
+    if separator == SPACES:
+        return rows
+    while all(row.startswith(separator) for row in rows):
+        words = [cell for row in rows[:20] for cell in row.split(separator) if _is_word(cell)]
+        if not words:  # without header it may be the upper triangle of a matrix
+            break
+        rows = [row[1:] for row in rows]
+    return rows
+
+
+def _is_word(cell: str) -> bool:
+    cell = cell.strip(' "')
+    return cell != "" and not is_number(cell)
 
 
 def _without_trailing(table: CellTable, header: list[str]) -> CellTable:
@@ -539,17 +610,30 @@ def _without_count(numbered: list[tuple[int, str]]) -> list[tuple[int, str]]:
     return joined
 
 
-def _dialect(rows: list[str]) -> tuple[str, str]:
-    """Return the separator of cells, and the decimal mark."""
+class Dialect(NamedTuple):
+    """How a text separates cells and decimals, and a number such as 1.234 if points separate thousands."""
+
+    separator: str
+    decimal: str
+    thousands: str = ""
+
+
+def _dialect(rows: list[str], later: Sequence[str]) -> Dialect:
+    """Infer the marks of a text from its first rows, and from `later` ones whether a comma is a decimal mark."""
     unquoted = [re.sub(r'"[^"]*"', "q", row) for row in rows]
     if _has_decimal_commas(unquoted[-1]):
-        return SPACES, ","
+        return Dialect(SPACES, ",")
     separator = _separator(unquoted)
     if separator == ",":
-        return separator, "."
+        return Dialect(separator, ".")
     split = re.compile(SPACES if separator == SPACES else f"[{separator}]")
-    table = [[cell.strip(' "') for cell in split.split(row)] for row in rows]
-    return separator, _decimal_mark(table)
+    table = [[cell.strip(' "') for cell in split.split(row)] for row in (*rows, *later)]
+    mark = _decimal_mark(table)
+    if mark == "." and separator != SPACES:
+        thousands = _point_of_thousands(table)
+        if thousands:
+            return Dialect(separator, ",", thousands)
+    return Dialect(separator, mark)
 
 
 def _decimal_mark(rows: list[list[str]]) -> str:
@@ -571,6 +655,28 @@ def _decimal_mark(rows: list[list[str]]) -> str:
     if has_sure_comma or not any(map(_has_thousands, zip(*rows))):
         return ","
     return "."
+
+
+def _point_of_thousands(rows: list[list[str]]) -> str:
+    """Return a number such as 1.234 if points only separate thousands, else ''.
+
+    All of them must be before three digits, and smaller numbers of the same column must have none: decimals with
+    exactly three digits would hardly be beside whole numbers.
+    """
+    number = re.compile(r"[+-]?[\d.]*\.[\d.]*")
+    found = ""
+    are_beside_whole = True
+    are_several = False
+    for column in zip(*rows):
+        pointed = [cell for cell in column if number.fullmatch(cell)]
+        if any(_without_points(cell) == cell for cell in pointed):
+            return ""
+        if pointed:
+            found = found or pointed[0]
+            are_several = are_several or any(cell.count(".") > 1 for cell in pointed)
+            has_whole = any(re.fullmatch(r"[+-]?\d{1,3}", cell) for cell in column)
+            are_beside_whole = are_beside_whole and has_whole
+    return found if are_beside_whole or are_several else ""
 
 
 def _has_thousands(column: Sequence[str]) -> bool:
@@ -625,11 +731,14 @@ def _separator(rows: list[str]) -> str:
         counts = {row.count(mark) for row in rows}
         if len(counts) == 1 and counts != {0}:
             return mark
+    shares = {}
     for mark in "\t;|,":
-        n_rows = sum(mark in row for row in rows)
-        if 2 * n_rows >= len(rows):
-            return mark
-    return SPACES
+        times = Counter(row.count(mark) for row in rows)
+        n_without = times.pop(0, 0)
+        if times and 2 * n_without <= len(rows):
+            shares[mark] = max(times.values()) / len(rows)
+    # a mark in the texts of most rows is less regular than the one between the cells
+    return max(shares, key=lambda mark: shares[mark] * (shares[mark] > 0.5), default=SPACES)
 
 
 def _count(row: str, separator: str) -> int:
@@ -652,22 +761,26 @@ def _is_header(first: list[str], others: list[list[str]], n_rows: int) -> bool:
     """Tell whether a first line names columns: by words, by 0, 1, 2, ..., or by the rows' names."""
     first = _without_end(first)
     longest = max((len(_without_end(row)) for row in others), default=0)
-    if len(first) < longest - 1:
-        return False  # the first line of a triangle
     line = _FirstLine(first, others)
+    are_names = len(first) > 2 and len(line.words) == len(first)
+    if len(first) < longest - 1 and not are_names:
+        return False  # the first line of a triangle
     if not line.numbers:
         has_only_words = not any(is_number(cell) for row in others for cell in row)
         return bool(line.words) and not (has_only_words and line.repeats_below())
     if "" in first[1:]:
         return False
     if first[0] == "":
-        return bool(line.words) or line.is_counted() or line.names_rows()
+        is_known = line.is_counted() or line.names_rows() or line.is_ascending()
+        return bool(line.words) or is_known
     if line.words:
         if 0 in line.words and line.names_rows():
             return True
         if line.repeats_below():
             return False
-        return line.has_usual_name() or (line.is_counted() and not line.is_above_names())
+        if line.has_usual_name() or line.is_ascending():
+            return True
+        return line.is_counted() and not line.is_above_names()
     if not line.is_counted() or len(first) <= 2:
         return False
     return n_rows == len(first) + 1 or (first[0] == "0" and n_rows != len(first))
@@ -695,6 +808,23 @@ class _FirstLine:
         from_zero = [str(i) for i in range(n_numbers)]
         from_one = [str(i + 1) for i in range(n_numbers)]
         return n_numbers > 1 and self.numbers in (from_zero, from_one)
+
+    def is_ascending(self) -> bool:
+        """Whether the numbers are names such as years or wavelengths: whole and ascending, above decimals.
+
+        Above whole numbers there must be five or more of them, in equal steps.
+        """
+        if len(self.numbers) < 3 or not all(map(str.isdecimal, self.numbers)):
+            return False
+        steps = np.diff([int(number) for number in self.numbers])
+        if steps.min() <= 0 or int(self.numbers[0]) < 100:
+            return False
+        places = [i for i, cell in enumerate(self.cells) if is_number(cell)]
+        are_decimals = all(
+            any(is_number(cell) and not cell.isdecimal() for cell in self.below(place))
+            for place in places
+        )
+        return are_decimals or (len(steps) > 3 and np.ptp(steps) == 0)
 
     def names_rows(self) -> bool:
         """Whether the line repeats the first column: more than a few whole numbers, each once.
