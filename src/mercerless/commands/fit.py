@@ -143,5 +143,7 @@ def describe(problem: Problem, learner: Learner) -> dict[str, Any]:
         "missing": problem.missing,
         "percents": problem.percents,
         "levels": category_levels(problem),
+        "columns": problem.columns,
+        "target": problem.target,
         "matrices": list(problem.matrices) if problem.others else [],
     }

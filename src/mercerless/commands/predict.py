@@ -109,6 +109,7 @@ def run(args: argparse.Namespace) -> int:
     check_consent(description["similarity"], args.similarity)
     choice = FileChoice(args.array, args.format, args.sheet)
     rows, ids = read_rows(args.data, choice, description)
+    note_symmetric_rows(args.data, rows, ids, description)
     back = {}
     if args.reverse is not None:
         back = {"reverse": read_reverse(args.reverse, choice, description, ids, len(rows))}
@@ -151,7 +152,9 @@ def run(args: argparse.Namespace) -> int:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows([harmless(cell) for cell in row] for row in zip(*columns.values()))
-    write_text(output, text.getvalue())
+    written = text.getvalue()
+    # by the byte order mark Excel recognizes UTF-8
+    write_text(output, written if written.isascii() else f"\ufeff{written}")
     count = "1 prediction" if len(predicted) == 1 else f"{len(predicted)} predictions"
     print(f"{count}\n{output}")
     return 0
@@ -218,7 +221,8 @@ def reasons_column(
 def harmless(cell: object) -> object:
     """Return a cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe."""
     text = str(cell)
-    return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not is_number(text) else cell
+    is_harmless = is_number(text) or text in ("+", "-")
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not is_harmless else cell
 
 
 def load_model(path: str) -> tuple[Any, dict[str, Any]]:
@@ -254,12 +258,15 @@ def is_sound(description: dict[str, Any]) -> bool:
         "percents": list,
         "levels": dict,
         "matrices": list,
+        "columns": list,
+        "target": str,
     }
     if not all(isinstance(description[key], kind) for key, kind in fields.items()):
         return False
     roles, ids, items = (description[key] for key in ("roles", "ids", "items"))
     texts = [*(roles or {}).values(), *(ids or ()), *(items or ())]
     texts += [*description["missing"], *description["percents"], *description["matrices"]]
+    texts += description["columns"]
     texts += [word for words in description["levels"].values() for word in words]
     columns = items if items is not None or description["kind"] == "table" else ids
     return (
@@ -337,6 +344,20 @@ def read_rows(path: str, choice: FileChoice, description: dict) -> tuple[Any, Se
     return rows, ids
 
 
+def note_symmetric_rows(
+    path: str, rows: Any, ids: Sequence[str] | None, description: dict[str, Any]
+) -> None:
+    """Print a note if rows without names are a symmetric matrix: of the new items with each other, it seems."""
+    is_matrix = description["kind"] != "table" and description["items"] is None
+    if not is_matrix or ids is not None or not isinstance(rows, np.ndarray):
+        return
+    if len(rows) == rows.shape[1] > 1 and np.array_equal(rows, rows.T):
+        print(
+            f"{files.name_of(Path(path))} is a symmetric matrix; a row must compare a new item with "
+            "the training items, not with the other new ones"
+        )
+
+
 def several_rows(
     content: dict[str, NDArray], what: str, description: dict[str, Any]
 ) -> dict[str, NDArray]:
@@ -370,7 +391,10 @@ def read_reverse(
         raise ValueError(
             f"{path!r} has {len(rows)} rows; there must be {n_rows}, one per new item."
         )
-    if ids is not None and names is not None and sorted(ids) == sorted(names):
+    if ids is not None and names is not None:
+        if sorted(ids) != sorted(names):
+            strange = next(iter({*ids} ^ {*names}), ids[0])
+            raise ValueError(f"{path!r} names other items than the new ones, such as {strange!r}.")
         rows = rows[[names.index(name) for name in ids]]
     return rows
 
@@ -387,12 +411,20 @@ def read_train(path: str | None, choice: FileChoice, description: dict) -> NDArr
     else:
         matrix, ids = read_rows(path, choice, description)
         trained = description["ids"]
-        if ids is not None and trained is not None and set(trained) <= set(ids):
-            matrix = matrix[[ids.index(name) for name in trained]]
+        absent = []
+        if ids is not None and trained is not None:
+            absent = [name for name in trained if name not in set(ids)]
+            if not absent:
+                matrix = matrix[[ids.index(name) for name in trained]]
         if len(matrix) != matrix.shape[1]:
             raise ValueError(
                 f"{path!r} has {len(matrix)} rows but the model was fitted on {matrix.shape[1]} "
                 "items; give the file that it was fitted on."
+            )
+        if absent:
+            raise ValueError(
+                f"{path!r} has no row for the training item {absent[0]!r}; give the file that the "
+                "model was fitted on."
             )
     is_directed = description["takes"] in ("given", "directed", "both")
     return matrix if is_directed else symmetrize(matrix)
@@ -425,10 +457,11 @@ def table_rows(table: CellTable, description: dict) -> Any:
     import pandas as pd
 
     roles = description["roles"]
-    is_unnamed = not table.named and all(name.startswith("column ") for name in roles)
-    if is_unnamed and table.frame.shape[1] == len(roles):  # labels may have come first
-        in_order = dict(zip(table.frame.columns, roles))
-        table = replace(table, frame=table.frame.rename(columns=in_order), source=None)
+    if not table.named and all(name.startswith("column ") for name in roles):
+        table = named_by_position(table, description)
+    if table.is_sparse:
+        absent = [name for name in roles if not table.has(name)]
+        table = replace(table, frame=table.frame.assign(**dict.fromkeys(absent, 0.0)))
     gone = next((name for name in roles if not table.has(name)), None)
     if gone is not None:
         names = ", ".join(map(str, table.frame.columns))
@@ -448,8 +481,11 @@ def table_rows(table: CellTable, description: dict) -> Any:
         if role.startswith("date"):
             columns[name] = as_known_dates(table, name, cells, role)
         else:
+            levels = description["levels"].get(name, [])
+            if set(levels) <= {"True", "False"}:  # R writes TRUE
+                cells = cells.map(str.capitalize, na_action="ignore")
             columns[name] = cells
-            note_strange_words(table, name, cells, description["levels"].get(name, []))
+            note_strange_words(table, name, cells, levels)
     rows = coerce(pd.DataFrame(columns), roles)
     if description["prepared"]:
         return rows
@@ -461,6 +497,23 @@ def table_rows(table: CellTable, description: dict) -> Any:
             "in."
         )
     return rows.to_numpy(np.float64)
+
+
+def named_by_position(table: CellTable, description: dict) -> CellTable:
+    """Return a table without header with the names of the training columns.
+
+    They are those of all columns, of all but the labels, or only of those that the model uses.
+    """
+    trained = description["columns"] or list(description["roles"])
+    unlabeled = [name for name in trained if name != description["target"]]
+    n_columns = table.frame.shape[1]
+    for names in (trained, unlabeled, list(description["roles"])):
+        if len(names) == n_columns:
+            return table.renamed(dict(zip(table.frame.columns, names)))
+    raise ValueError(
+        f"{table.what} has {n_columns} columns; there must be {len(unlabeled)}, as in the training "
+        "file without its labels."
+    )
 
 
 def count_filled(table: CellTable) -> int:
@@ -484,6 +537,8 @@ def as_numbers(table: CellTable, name: str) -> Any:
     else:
         cells = column.fillna("").astype(str)
         cells = cells.map(dict(zip(cells, plain_numbers(list(cells)))))
+        if set(cells.str.lower()) <= {"true", "false", *MISSING}:
+            cells = cells.map(lambda cell: {"true": "1", "false": "0"}.get(cell.lower(), cell))
         is_word = ~cells.isin(MISSING) & ~cells.map(is_number)
         if is_word.any():
             row = int(is_word.argmax())
@@ -509,13 +564,21 @@ def note_percents(table: CellTable, name: str, is_expected: bool) -> None:
 
 
 def note_strange_words(table: CellTable, name: str, cells: Any, levels: list[str]) -> None:
-    """Print a note if a column of categories has none of the words of the training rows."""
+    """Print a note if a column of categories has words that the training rows did not have."""
     words = cells.dropna().astype(str)
-    if len(words) and levels and not words.isin(levels).any():
+    strange = words[~words.isin(levels)]
+    if not levels or not len(strange):
+        return
+    if len(strange) == len(words):
         print(
             f"{table.what}: no word in column {name!r}, such as {words.iloc[0]!r}, was in the "
             f"training rows, such as {levels[0]!r}; all count as unknown"
         )
+        return
+    print(
+        f"{table.what}: {len(strange)} of {len(words)} words in column {name!r}, such as "
+        f"{strange.iloc[0]!r}, were not in the training rows and count as unknown"
+    )
 
 
 def as_known_dates(table: CellTable, name: str, cells: Any, role: str) -> Any:
@@ -570,7 +633,7 @@ def pair_rows(pairs: Pairs, description: dict) -> tuple[NDArray, list[str]]:
     matrix = matrices.pair_matrix(pairs, kind)
     place = {item: i for i, item in enumerate(matrix.ids)}
     new = [item for item in matrix.ids if item not in set(trained)] or matrix.ids
-    far = description["largest"] if kind == "distance" else 0.0
+    far = 0.0 if kind == "similarity" else description["largest"]
     rows = np.full((len(new), len(trained)), far)
     for column, item in enumerate(trained):
         if item in place:
@@ -625,7 +688,8 @@ def read_items(
         lines = files.read_lines(file)
         looks_else = lines[0].startswith(">") or formats.looks_like_smiles("\n".join(lines))
         if choice.format == "lines" or not looks_else:
-            return lines, None
+            is_header = len(lines) > 1 and lines[0] == next(iter(roles or {}), None)
+            return lines[is_header:], None
     content = formats.read(file, choice.format, choice.sheet)
     if isinstance(content, Items):
         return content.items, content.ids
