@@ -16,7 +16,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
-from mercerless import CenteringPenalty, GradientSearch, config_context
+from mercerless import CenteringPenalty, GradientSearch, UselessModelWarning, config_context
 from mercerless.dank.estimators import DANKClassifier, DANKRegressor
 from mercerless.dank.solver import share_among_equal_rows
 from mercerless.kernels import Gaussian, Laplace
@@ -197,6 +197,37 @@ def test_borrowed_columns_of_a_matrix_keep_no_matrix(moons, out_of_sample):
     got = matrix.decision_function(kernel(X[100:150], X[:100]))
     np.testing.assert_allclose(got, vectors.decision_function(X[100:150]), atol=1e-3)
     assert not any(np.shape(value) == (100, 100) for value in vars(matrix).values())
+
+
+def test_reciprocal_ranks_of_a_matrix_need_equal_self_similarities(moons):
+    # ranks among new items depend on their self-similarities, which a matrix does not have
+    X, y = moons
+    K = X[:60] @ X[:60].T
+    for rule in ("inductive", "nearest"):
+        DANKClassifier("precomputed", out_of_sample=rule).fit(K, y[:60])
+    with pytest.raises(ValueError, match="self-similarities"):
+        DANKClassifier("precomputed", out_of_sample="reciprocal").fit(K, y[:60])
+
+
+@pytest.mark.parametrize("scale", [1e-50, 2.0**10, 1e50])
+def test_the_scale_of_a_matrix_cancels_with_C(moons, scale):
+    # libsvm keeps matrices in single precision, whose range ends at 1e-38
+    X, y = moons
+    K = Gaussian(0.5)(X[:60])
+    plain = DANKClassifier("precomputed", C=4.0, tol=1e-7).fit(K, y[:60])
+    scaled = DANKClassifier("precomputed", C=4.0 / scale, tol=1e-7).fit(scale * K, y[:60])
+    expected = plain.decision_function(K)
+    np.testing.assert_allclose(scaled.decision_function(scale * K), expected, atol=1e-5)
+    with pytest.raises(ValueError, match="entries of size"):
+        DANKClassifier("precomputed").fit(1e100 * K, y[:60])
+
+
+def test_a_rank_penalty_that_leaves_nothing_says_so(moons):
+    X, y = moons
+    with pytest.warns(UselessModelWarning, match="leaves no eigenvalue of F"):
+        model = DANKClassifier(rank_penalty=1000.0).fit(X[:40], y[:40])
+    assert model.rank_ == 0
+    assert len(np.unique(model.predict(X))) == 1
 
 
 def test_reciprocal_rule_depends_on_the_batch(moons):

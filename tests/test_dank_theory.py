@@ -120,6 +120,17 @@ def test_constants_by_hand():
         frobenius * (np.sqrt(5) + 3) * np.sqrt(8) / 20,
         rtol=1e-13,
     )
+    np.testing.assert_allclose(
+        dank_change_bound([1.0, 2.0], [3.0, 0.0], K, 5.0, regression=True),
+        frobenius * np.sqrt(4**2 + 2**2) * np.sqrt(8) / 20,
+        rtol=1e-13,
+    )
+    # a rank penalty that leaves nothing of F
+    assert dank_eigenvalue_bound(K, 2.0, 5.0, 100.0) == 0.0
+    np.testing.assert_allclose(dank_adaptation([2.0, -2.0], K, 5.0, 100.0), 0.0)
+    # entries of F may be negative, and then the largest size counts
+    found = dank_parts_bound(K, [0, 1], 3.0, smallest=-2.0, largest=1.5)
+    np.testing.assert_allclose(found, (2.0, 0.5 * 3.5 * 9 * 2, 2.0 * 9 * 2))
 
 
 def without_bias(K, y, C, eta):
@@ -305,3 +316,52 @@ def test_the_first_step_of_algorithm_1_by_hand():
     printed = dank_nesterov(K, y, 1.0, 1.0, lipschitz=5.0, tol=0.0, max_iter=1, as_printed=True)
     np.testing.assert_allclose(corrected.dual, y * (1 / 3 / 5 + 2 / 3 / 10), rtol=1e-12)
     np.testing.assert_allclose(printed.dual, y * (1 / 3 / 5), rtol=1e-12)
+
+
+def test_algorithm_1_without_an_intercept_solves_18():
+    _, y, K = moons(30)
+    C, eta = 2.0, 3.0
+    alpha, F = without_bias(K, y, C, eta)
+    L = dank_lipschitz(K, C, eta, sharp=True)
+    options = {"intercept": False, "lipschitz": L, "tol": 0.0, "gap": 1e-7, "max_iter": 20000}
+    found = dank_nesterov(K, y, C, eta, 0.0, **options)
+    assert found.gaps[-1] <= 1e-7
+    best = by_loops(alpha, y, F, K, eta, 0.0)
+    np.testing.assert_allclose(found.objectives[-1], best, rtol=1e-7)
+    np.testing.assert_allclose(y * found.dual, alpha, atol=1e-2)
+    assert abs(found.dual.sum()) > 1e-3  # no plane
+    assert np.all((y * found.dual >= 0) & (y * found.dual <= C))
+
+
+@pytest.mark.parametrize("epsilon", [None, 0.1])
+def test_the_monotone_variant_climbs_at_the_rate_of_nesterov(epsilon):
+    X, y, K = moons(30)
+    C, eta = 2.0, 3.0
+    if epsilon is not None:
+        y = np.sin(2 * X[:, 0])
+    L = dank_lipschitz(K, C, eta, sharp=True)
+    options = {"epsilon": epsilon, "lipschitz": L, "tol": 0.0}
+    end = dank_nesterov(K, y, C, eta, gap=1e-8, max_iter=20000, **options)
+    found = dank_nesterov(K, y, C, eta, max_iter=300, monotone=True, **options)
+    assert len(found.ascents) == 300
+    assert np.all(np.diff(found.ascents) >= 0)
+    assert end.ascents is None
+    t = np.arange(300)
+    constant = L if epsilon is None else 2 * L  # in both duals
+    bound = 2 * constant * np.sum(end.dual**2) / ((t + 1) * (t + 2))
+    assert np.all(end.objectives[-1] - found.ascents <= bound + 1e-9)
+    # the gradient steps alone fall somewhere, so the choice matters
+    plain = dank_nesterov(K, y, C, eta, max_iter=300, **options)
+    assert np.any(np.diff(plain.objectives) < 0)
+
+
+def test_what_the_printed_algorithms_cannot_take():
+    _, y, K = moons(6)
+    with pytest.raises(ValueError, match="labels -1 and 1; for numbers give epsilon"):
+        dank_nesterov(K, (y + 1) / 2, 1.0, 1.0)
+    with pytest.raises(ValueError, match="C=0"):
+        dank_nesterov(K, y, 0, 1.0)
+    with pytest.raises(ValueError, match="centering_penalty"):
+        dank_lipschitz(K, 1.0, 0.0)
+    with pytest.raises(ValueError, match="one entry per row"):
+        dank_objective(y, K, y[:3], centering_penalty=1.0)

@@ -343,7 +343,7 @@ BUGS = [
     ),
     Bug(
         "dank-theory-parts",
-        "return PartsBound(between, printed, float(largest) * C**2 * between)",
+        "return PartsBound(between, printed, size * C**2 * between)",
         "return PartsBound(between, printed, printed)",
         "test_dank_theory.py -k theorem_6",
     ),

@@ -26,9 +26,11 @@ from mercerless.core.estimator import (
 )
 from mercerless.core.memory import check_memory, memory_budget, row_blocks, with_settings
 from mercerless.core.validation import (
+    UselessModelWarning,
     check_classes,
     check_number,
     check_option,
+    check_size,
     check_symmetric,
     check_targets,
     check_weight,
@@ -129,6 +131,7 @@ class _Gram:
         check_memory(need, f"The kernel matrix of {n} items", self.budget, remedy)
         matrix = check_symmetric(self.kernel(self.items), self.matrix_name)
         matrix = matrix.astype(float, copy=False)
+        check_size(matrix, self.matrix_name)
         if self.kernel.definite is not True:
             _check_definite(matrix)
         return matrix
@@ -258,6 +261,15 @@ class _DANK(KernelPredictor):
             raise ValueError(
                 "n_parts > 1 clusters feature vectors; pass vectors and a kernel on them."
             )
+        if self.out_of_sample == "reciprocal" and basis.given_as_matrix:
+            diagonal = basis.kernel.diag(items)
+            if np.ptp(diagonal) > 1e-6 * np.abs(diagonal).max():
+                raise ValueError(
+                    "out_of_sample='reciprocal' ranks new items by their distances, which need "
+                    "their self-similarities; a precomputed matrix has none, and those of the "
+                    "training items differ. Use 'nearest' or 'inductive', or pass the kernel "
+                    "itself."
+                )
         check_consistent_length(items, y)
         return basis
 
@@ -334,6 +346,12 @@ class _DANK(KernelPredictor):
                 f"The relative duality gap is {worst:.1e} after {n_iter} outer steps, above "
                 f"tol={self.tol:.1e}; raise max_iter or tol, or scale the features.",
                 ConvergenceWarning,
+            )
+        if any(f.adaptation.rank == 0 for f in fitted):
+            warn(
+                f"{type(self).__name__} predicts a constant: rank_penalty={self.rank_penalty} "
+                "leaves no eigenvalue of F. Use a rank_penalty far below twice the number of rows.",
+                UselessModelWarning,
             )
         if choice.losses is not None:
             warn_if_useless(*choice.losses, type(self).__name__)
@@ -554,7 +572,7 @@ class DANKClassifier(NamedClassifierMixin, _DANK):
         machine; a `CenteringPenalty` gives eta itself.
     rank_penalty : float, default=0.01
         Weight of the trace of F (the paper's tau); the rank is at most ``1 + 2 adaptivity / rank_penalty``, and
-        from ``2 adaptivity`` on it is 1.
+        from ``2 adaptivity`` on it is 1. From about twice the number of rows on nothing is left of F, which warns.
     out_of_sample : {"inductive", "nearest", "reciprocal", "hyper"}, default="inductive"
         How F continues to new points. ``"inductive"``: as for a training row with coefficient zero; a prediction
         depends on nothing but the point. ``"nearest"``: the column of the nearest training row.

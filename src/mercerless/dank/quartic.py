@@ -96,11 +96,15 @@ def duality_gap(
     """
     rows, sides = _edges(gradient, lo, hi, epsilon)
     b = float(np.mean(gradient[rows] - sides * epsilon))
-    g = gradient - b
+    return gap_at(gradient - b, v, lo, hi, epsilon), b
+
+
+def gap_at(g: NDArray, v: NDArray, lo: NDArray, hi: NDArray, epsilon: float = 0.0) -> float:
+    """The gap of `duality_gap` for one intercept b, with ``g = gradient - b``."""
     at_the_better_bound = np.maximum(hi * (g - epsilon), lo * (g + epsilon))
     best = np.maximum(at_the_better_bound, 0.0)
     summands = np.maximum(best - (g * v - epsilon * np.abs(v)), 0.0)
-    return float(np.sum(summands)), b
+    return float(np.sum(summands))
 
 
 def _edges(gradient: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> tuple[NDArray, NDArray]:

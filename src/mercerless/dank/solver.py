@@ -49,14 +49,27 @@ def plain_machine(task: DankTask, data: NDArray, C: float, tol: float, **kernel:
         return np.zeros(len(task.rows))
     # libsvm's tolerance is absolute, so regression targets are brought to unit size first
     size = 1.0 if task.is_classification else float(np.ptp(task.target))
+    # it keeps matrices in single precision, so these are too
+    unit = 1.0
+    if kernel.get("kernel") == "precomputed":
+        unit = _power_of_two_below(float(np.abs(data).max(initial=0.0)))
+    scaled = data if unit == 1.0 else data / unit
     if task.is_classification:
-        model = SVC(C=C, tol=tol, **kernel).fit(data, task.target, sample_weight=task.weight)
+        model = SVC(C=C * unit, tol=tol, **kernel)
+        model.fit(scaled, task.target, sample_weight=task.weight)
     else:
-        model = SVR(C=C / size, epsilon=task.epsilon / size, tol=tol, **kernel)
-        model.fit(data, (task.target - task.target.mean()) / size, sample_weight=task.weight)
+        model = SVR(C=C * unit / size, epsilon=task.epsilon / size, tol=tol, **kernel)
+        model.fit(scaled, (task.target - task.target.mean()) / size, sample_weight=task.weight)
     v = np.zeros(len(task.rows))
-    v[model.support_] = size * model.dual_coef_[0]
+    v[model.support_] = size / unit * model.dual_coef_[0]
     return share_among_equal_rows(np.column_stack([data, task.target]), v, task.weight)
+
+
+def _power_of_two_below(size: float) -> float:
+    """The largest power of two that is not larger; 1 for 0. Dividing by it changes no digit."""
+    if size == 0.0:
+        return 1.0
+    return float(np.ldexp(1.0, np.frexp(size)[1] - 1))
 
 
 def share_among_equal_rows(data: NDArray, v: NDArray, weight: NDArray) -> NDArray:

@@ -14,7 +14,7 @@ from scipy.linalg import eigh, eigvalsh
 from scipy.optimize import brentq
 
 from mercerless.core.validation import check_number, check_symmetric
-from mercerless.dank.quartic import duality_gap, gap_scale, project
+from mercerless.dank.quartic import duality_gap, gap_at, gap_scale, project
 from mercerless.dank.solver import DankSolution, DankTask, plain_machine, solve_dank
 
 
@@ -114,7 +114,7 @@ def dank_objective(
     if F is None:
         F = dank_adaptation(v, K, centering_penalty, rank_penalty)
     F = check_symmetric(F, "F")
-    linear = float(np.asarray(y, dtype=float) @ v) - epsilon * float(np.abs(v).sum())
+    linear = float(_check_dual(y, K) @ v) - epsilon * float(np.abs(v).sum())
     distance = float(np.sum((F - 1.0) ** 2))
     nuclear_norm = float(np.trace(F))
     penalty = centering_penalty * (distance + rank_penalty * nuclear_norm)
@@ -164,7 +164,7 @@ def dank_gradient(
     K = _check_kernel(K)
     v = _check_dual(v, K)
     F = dank_adaptation(v, K, centering_penalty, rank_penalty)
-    return np.asarray(y, dtype=float) - (F * K) @ v
+    return _check_dual(y, K) - (F * K) @ v
 
 
 def dank_eigenvalue_bound(
@@ -191,7 +191,8 @@ def dank_eigenvalue_bound(
     Returns
     -------
     float
-        ``n - tau / 2 + n C^2 / (4 eta) lambda_max(K)``, or without the second n.
+        ``n - tau / 2 + n C^2 / (4 eta) lambda_max(K)``, or without the second n; 0 if that is negative, since F is 0
+        then.
 
     See Also
     --------
@@ -207,10 +208,14 @@ def dank_eigenvalue_bound(
     4.25
     """
     K = _check_kernel(K)
+    check_number("C", C)
+    check_number("centering_penalty", centering_penalty)
+    check_number("rank_penalty", rank_penalty, zero=True)
     n = len(K)
     largest = float(eigvalsh(K, subset_by_index=[n - 1, n - 1])[0])
     square = C**2 if sharp else n * C**2
-    return float(n - rank_penalty / 2 + square / (4.0 * centering_penalty) * largest)
+    bound = n - rank_penalty / 2 + square / (4.0 * centering_penalty) * largest
+    return max(float(bound), 0.0)
 
 
 def dank_change_bound(
@@ -219,6 +224,7 @@ def dank_change_bound(
     K: ArrayLike,
     centering_penalty: float,
     *,
+    regression: bool = False,
     sharp: bool = False,
 ) -> float:
     """The bound of Lemmas 3 and 8 on how far F moves between two dual points, in the Frobenius norm.
@@ -231,8 +237,10 @@ def dank_change_bound(
         The base kernel matrix.
     centering_penalty : float
         The paper's eta.
+    regression : bool, default=False
+        Whether it is that of Lemma 8, with ``|v1 + v2|`` in place of ``|v1| + |v2|``; it holds for classification too.
     sharp : bool, default=False
-        Whether the largest entry of K replaces its Frobenius norm, and ``|v1 + v2|`` the sum of norms, as in Lemma 8.
+        Whether the largest entry of K replaces its Frobenius norm in the bound of Lemma 8.
 
     Returns
     -------
@@ -253,10 +261,12 @@ def dank_change_bound(
     K = _check_kernel(K)
     first = _check_dual(first, K)
     second = _check_dual(second, K)
+    check_number("centering_penalty", centering_penalty)
     size = float(np.linalg.norm(K))
-    lengths = float(np.linalg.norm(first) + np.linalg.norm(second))
     if sharp:
         size = float(np.abs(K).max())
+    lengths = float(np.linalg.norm(first) + np.linalg.norm(second))
+    if regression or sharp:
         lengths = float(np.linalg.norm(first + second))
     return size * lengths * float(np.linalg.norm(first - second)) / (4.0 * centering_penalty)
 
@@ -305,6 +315,8 @@ def dank_lipschitz(
     4.0
     """
     K = _check_kernel(K)
+    check_number("C", C)
+    check_number("centering_penalty", centering_penalty)
     n = len(K)
     kappa = float(np.abs(K).max())
     square = n * C**2 / (4.0 * centering_penalty)
@@ -327,7 +339,7 @@ class PartsBound(NamedTuple):
         The bound of the theorem, ``(B2 - B1) C^2 Q / 2``. It does not hold: for F = 1 it is 0, but a plain machine on
         parts is not the machine on all rows.
     corrected : float
-        ``B2 C^2 Q``, which does.
+        ``B2 C^2 Q`` with the largest size B2 of an entry, which does.
 
     Examples
     --------
@@ -386,7 +398,8 @@ def dank_parts_bound(
     differs = _are_apart(parts, len(K))
     between = float(np.abs(K[differs]).sum())
     printed = 0.5 * float(largest - smallest) * C**2 * between
-    return PartsBound(between, printed, float(largest) * C**2 * between)
+    size = max(abs(float(smallest)), abs(float(largest)))  # entries of F may be negative
+    return PartsBound(between, printed, size * C**2 * between)
 
 
 class Screening(NamedTuple):
@@ -471,7 +484,8 @@ def dank_screening(
     within = np.where(_are_apart(parts, len(sizes)), 0.0, sizes).sum(axis=0)
     threshold = -(2.0 * largest - smallest) * C * (within + sizes.max())
     recognized = (np.asarray(alpha) == 0) & (np.asarray(gradient, dtype=float) <= threshold)
-    return Screening(recognized, threshold, 1.0 - largest * C * within)
+    size = max(abs(float(smallest)), abs(float(largest)))  # entries of F may be negative
+    return Screening(recognized, threshold, 1.0 - size * C * within)
 
 
 class NesterovSolution(NamedTuple):
@@ -485,6 +499,8 @@ class NesterovSolution(NamedTuple):
         F there.
     objectives, gaps, steps : ndarray of shape (n_iter + 1,)
         h, the relative duality gap, and the length of the step that led there (NaN at the start), after every step.
+    ascents : ndarray of shape (n_iter,) or None
+        With ``monotone=True`` h at the points theta of line 6, which never falls; else None.
 
     Examples
     --------
@@ -500,6 +516,7 @@ class NesterovSolution(NamedTuple):
     objectives: NDArray
     gaps: NDArray
     steps: NDArray
+    ascents: NDArray | None = None
 
 
 def dank_nesterov(
@@ -512,6 +529,8 @@ def dank_nesterov(
     epsilon: float | None = None,
     as_printed: bool = False,
     accelerate: bool = True,
+    monotone: bool = False,
+    intercept: bool = True,
     lipschitz: float | None = None,
     tol: float = 1e-4,
     gap: float = 0.0,
@@ -536,6 +555,11 @@ def dank_nesterov(
         regression the plane is that of (22) and the gradient that of (25). Such a run does not reach the solution.
     accelerate : bool, default=True
         False: the projected gradient method (17).
+    monotone : bool, default=False
+        Whether theta of line 6 is the best of its last value, the gradient step and the point itself, the variant
+        after (17).
+    intercept : bool, default=True
+        False: the problem (18) without the plane ``v @ 1 = 0``, that is a machine without an intercept.
     lipschitz : float or None, default=None
         The constant L; None: that of Theorem 4 or 10, `dank_lipschitz`.
     tol : float, default=1e-4
@@ -556,6 +580,12 @@ def dank_nesterov(
     mercerless.DANKClassifier : Solves the same problem to a certified gap in a few outer steps.
     dank_lipschitz : The constant, and a better one.
 
+    Notes
+    -----
+    The rate printed after (17) is Theorem 2 of Nesterov (2005), which is about theta of line 6:
+    ``h* - h(theta_t) <= 2 L |alpha*|^2 / ((t + 1) (t + 2))`` for a start at 0, corrected and with a true Lipschitz
+    constant L. In print it has beta in place of theta, for which nothing is guaranteed, and 8 in place of 2.
+
     Examples
     --------
     >>> import numpy as np
@@ -572,7 +602,12 @@ def dank_nesterov(
     """
     K = _check_kernel(K)
     y = _check_dual(y, K)
-    problem = _FirstOrder(K, y, C, centering_penalty, rank_penalty, epsilon, as_printed)
+    check_number("C", C)
+    check_number("epsilon", epsilon, zero=True, none=True)
+    check_number("lipschitz", lipschitz, none=True)
+    if epsilon is None and not np.all(np.abs(y) == 1.0):
+        raise ValueError("y must have the labels -1 and 1; for numbers give epsilon.")
+    problem = _FirstOrder(K, y, C, centering_penalty, rank_penalty, epsilon, as_printed, intercept)
     if lipschitz is None:
         lipschitz = dank_lipschitz(K, C, centering_penalty, regression=epsilon is not None)
     if epsilon is not None:
@@ -582,12 +617,18 @@ def dank_nesterov(
     summed = np.zeros_like(x)
     length = np.nan
     course = []
+    ascents: list[float] = []
+    best = x
     for t in range(max_iter + 1):
         gradient, value, relative_gap = problem.evaluate(x)
         course.append((value, relative_gap, length))
         if t == max_iter or relative_gap <= gap or length <= tol:
             break
         theta = problem.project(x + gradient / lipschitz)
+        if monotone:
+            best = max((best, theta, x), key=problem.value)
+            ascents.append(problem.value(best))
+            theta = best
         new = theta
         if accelerate:
             summed += (t + 1) * gradient
@@ -598,7 +639,7 @@ def dank_nesterov(
     v = problem.dual(x)
     objectives, gaps, steps = np.array(course).T
     F = dank_adaptation(v, K, centering_penalty, rank_penalty)
-    return NesterovSolution(v, F, objectives, gaps, steps)
+    return NesterovSolution(v, F, objectives, gaps, steps, np.array(ascents) if monotone else None)
 
 
 class _FirstOrder:
@@ -613,6 +654,7 @@ class _FirstOrder:
         rank_penalty: float,
         epsilon: float | None,
         as_printed: bool,
+        intercept: bool,
     ):
         self.K = K
         self.y = y
@@ -621,6 +663,7 @@ class _FirstOrder:
         self.is_regression = epsilon is not None
         self.epsilon = epsilon or 0.0
         self.as_printed = as_printed
+        self.intercept = intercept
         # the dual is signs * x, summed over both halves for regression
         self.signs = y
         if self.is_regression:
@@ -636,6 +679,11 @@ class _FirstOrder:
         if self.is_regression:
             return signed[: len(self.y)] + signed[len(self.y) :]
         return signed
+
+    def value(self, x: NDArray) -> float:
+        """h in alpha, or in both duals."""
+        h = dank_objective(self.dual(x), self.K, self.y, **self.penalties)
+        return h - self.epsilon * float(x.sum())
 
     def evaluate(self, x: NDArray) -> tuple[NDArray, float, float]:
         """The gradient in x, h, and the relative duality gap, which the printed gradient does not enter."""
@@ -654,11 +702,16 @@ class _FirstOrder:
             gradient = self.signs * in_v
             lo = self.lo
             hi = self.hi
-        bound, _ = duality_gap(in_v, v, lo, hi, self.epsilon)
+        if self.intercept:
+            bound, _ = duality_gap(in_v, v, lo, hi, self.epsilon)
+        else:
+            bound = gap_at(in_v, v, lo, hi, self.epsilon)
         return gradient, value, bound / gap_scale(self.y, v, self.epsilon)
 
     def project(self, x: NDArray) -> NDArray:
         """The nearest feasible point; as printed, alternating projections onto the box and the plane."""
+        if not self.intercept:
+            return np.clip(x, 0.0, self.C)
         if not self.as_printed:
             return self.signs * project(self.signs * x, self.lo, self.hi)
         normal = self.signs
