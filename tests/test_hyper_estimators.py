@@ -11,12 +11,13 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
+from sklearn.utils.validation import has_fit_parameter
 
 from mercerless.comparison.scoring import keep_groups
 from mercerless.hyper.display import LearnedKernelDisplay
 from mercerless.hyper.estimators import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
 from mercerless.hyper.selection import order_by_content
-from mercerless.kernels.hyper import GaussianHyper, WishartHyper
+from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper
 
 FIXED = GaussianHyper(2.0)
 
@@ -326,3 +327,65 @@ def test_iterations_that_do_not_converge_are_followed_by_the_direct_solver():
     auto = HyperRidge(**given).fit(X, y)
     assert auto.certificate_ < 1e-8
     assert_allclose(auto.transform(X), direct.transform(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("model", [HyperRidge(), HyperSVR(), HyperClassifier(), HyperRegressor()])
+def test_weights_are_refused_with_a_sentence(model):
+    X = np.arange(12.0)[:, None]
+    y = np.arange(12) % 2
+    with pytest.raises(TypeError, match=f"{type(model).__name__} takes no sample_weight; repeat"):
+        model.fit(X, y, sample_weight=np.ones(12))
+    with pytest.raises(TypeError, match="takes no sample_weight"):
+        model.fit(X, y, np.ones(12))
+    assert not has_fit_parameter(model, "sample_weight")
+
+
+@pytest.mark.parametrize(
+    ("y", "target", "message"),
+    [
+        ([0.5, np.nan, 1.5], "product", "NaN"),
+        ([0.5, np.inf, 1.5], "gaussian", "infinity"),
+        ([1.0, np.nan, 2.0], "classes", "y contains NaN"),
+        (["a", "b", "a"], "product", "needs numbers"),
+        (np.array(["a", 1, "a"], dtype=object), "auto", "several types"),
+        (np.array(["a", None, "a"], dtype=object), "auto", "no label in 1 of 3 rows"),
+        (1e-200 * np.eye(3), "auto", "entries of size"),
+        (1e200 * np.eye(3), "auto", "entries of size"),
+    ],
+)
+def test_targets_that_cannot_be_learned_are_one_sentence(y, target, message):
+    model = HyperRidge(GaussianHyper(), alpha=1e-3, target=target)
+    with pytest.raises(ValueError, match=message):
+        model.fit(np.arange(3.0)[:, None], y)
+
+
+def test_numbers_of_type_object_are_numbers():
+    X = np.linspace(0, 1, 9)[:, None]
+    y = np.sin(3 * X[:, 0])
+    model = HyperRidge(GaussianHyper(), alpha=1e-3)
+    expected = model.fit(X, y).kernel_(X)
+    assert model.target_kind_ == "product"
+    np.testing.assert_array_equal(model.fit(X, y.astype(object)).kernel_(X), expected)
+
+
+@pytest.mark.parametrize("landmarks", [None, 30])
+@pytest.mark.parametrize("unit", [1e-9, 2.0**20])
+def test_the_unit_of_similarities_cancels_in_support_vector_regression(landmarks, unit):
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    S = -np.log1p(np.abs(X[:, None] - X).sum(axis=2))
+    hyper = GaussianHyper(1.5)
+    options = {"landmarks": landmarks, "tol": 1e-6, "max_iter": 20000, "random_state": 0}
+    model = HyperSVR(hyper, C=1.0, epsilon=0.05, **options).fit(X, S)
+    scaled = HyperSVR(hyper, C=unit, epsilon=0.05 * unit, **options).fit(X, unit * S)
+    np.testing.assert_allclose(scaled.kernel_(X) / unit, model.kernel_(X), atol=2e-3)
+    assert scaled.certificate_ < 1e-4
+
+
+def test_the_penalty_that_missing_entries_need_is_the_one_reported():
+    X = np.random.default_rng(0).normal(size=(15, 2))
+    S = -np.log1p(np.abs(X[:, None] - X).sum(axis=2))
+    S[0, 5] = S[5, 0] = np.nan
+    none = HyperRidge(TensorHyper(1.5), alpha=0.0).fit(X, S)
+    least = HyperRidge(TensorHyper(1.5), alpha=1e-4).fit(X, S)
+    assert none.alpha_ == least.alpha_ == 1e-4
+    np.testing.assert_array_equal(none.kernel_(X), least.kernel_(X))

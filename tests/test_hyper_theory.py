@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import norm
 
 from mercerless import HyperRidge, HyperSVR, Landmarks
@@ -218,3 +219,127 @@ def test_the_error_decomposition_holds_for_every_sample(noise):
     D = np.mean((K @ beta - target.ravel()) ** 2) + 1e-2 * beta @ K @ beta
     found = hyper_error_decomposition(hyper, few, target, [0, 1, 2], alpha=1e-2)
     np.testing.assert_allclose(found.regularization, D, rtol=1e-6)
+
+
+def equation_11(K, y, penalty, epsilon):
+    """Coefficients of (11) on all ordered pairs, by a general-purpose solver on its dual without an equation."""
+    C = 1 / (2 * penalty * len(y))
+
+    def negative(both):
+        up, down = np.split(both, 2)
+        beta = up - down
+        Kb = K @ beta
+        value = y @ beta - epsilon * both.sum() - beta @ Kb / 2
+        slope = y - Kb
+        return -value, np.concatenate([epsilon - slope, epsilon + slope])
+
+    found = minimize(
+        negative,
+        np.zeros(2 * len(y)),
+        jac=True,
+        bounds=[(0, C)] * (2 * len(y)),
+        options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 20000, "maxfun": 40000},
+    )
+    up, down = np.split(found.x, 2)
+    return up - down
+
+
+def objective_11(K, y, beta, penalty, epsilon):
+    losses = np.maximum(0, np.abs(y - K @ beta) - epsilon)
+    return losses.mean() + penalty * beta @ K @ beta
+
+
+@pytest.mark.parametrize("landmarks", [None, Landmarks(99, "grid")])
+def test_support_vector_regression_without_an_intercept_is_equation_11(landmarks):
+    few, target, penalty, epsilon = X[:7], Y[:7, :7], 2e-2, 0.05
+    pairs = ordered_pairs(few)
+    K = matrix(pairs, pairs, 1.5, 0.75)
+    beta = equation_11(K, target.ravel(), penalty, epsilon)
+    model = HyperSVR(
+        GaussianHyper(1.5, 0.5),
+        C=1 / (2 * penalty * 7**2),
+        epsilon=epsilon,
+        landmarks=landmarks,
+        fit_intercept=False,
+        tol=1e-8,
+        max_iter=20000,
+        random_state=0,
+    ).fit(few, target)
+    assert model.kernel_.intercept == 0
+    np.testing.assert_allclose(model.kernel_(few), (K @ beta).reshape(7, 7), atol=2e-3)
+    values = model.kernel_(few).ravel()
+    found = np.linalg.lstsq(K, values, rcond=1e-12)[0]
+    best = objective_11(K, target.ravel(), beta, penalty, epsilon)
+    reached = objective_11(K, target.ravel(), found, penalty, epsilon)
+    np.testing.assert_allclose(reached, best, rtol=1e-4)
+    with_constant = model.set_params(fit_intercept=True).fit(few, target)
+    assert abs(with_constant.kernel_.intercept) > 0.1
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.4])
+def test_proposition_10_as_printed(noise):
+    rng = np.random.default_rng(3)
+    hyper = GaussianHyper(1.5, 0.5)
+    few, K = X[:10], Y[:10, :10]
+    penalty, epsilon, B = 1e-2, 0.05, 1.5
+    for _ in range(3):
+        rows = rng.choice(10, 6)  # with replacement, as items are drawn
+        E = noise * rng.normal(size=(6, 6))
+        observed = K[np.ix_(rows, rows)] + (E + E.T) / 2
+        found = hyper_error_decomposition(
+            hyper, few, K, rows, observed, alpha=penalty, epsilon=epsilon, bound=B
+        )
+        right = found.regularization + found.learned + found.fixed + found.output + found.tube
+        assert found.excess + found.penalty <= right + 1e-6
+        assert found.tube == epsilon
+        # every term by dense matrices on all ordered pairs
+        pairs, everything = ordered_pairs(few[rows]), ordered_pairs(few)
+        gram = matrix(pairs, pairs, 1.5, 0.75)
+        beta = equation_11(gram, observed.ravel(), penalty, epsilon)
+        learned = np.clip(matrix(everything, pairs, 1.5, 0.75) @ beta, -B, B)
+        np.testing.assert_allclose(
+            found.excess, np.abs(learned - K.ravel()).mean(), rtol=1e-3, atol=1e-6
+        )
+        np.testing.assert_allclose(found.penalty, penalty * beta @ gram @ beta, rtol=1e-3)
+        at_sample = np.clip(gram @ beta, -B, B) - observed.ravel()
+        of_target = np.abs(K[np.ix_(rows, rows)] - observed).mean()
+        expected = found.excess - (np.abs(at_sample).mean() - of_target)
+        np.testing.assert_allclose(found.learned, expected, atol=1e-4)
+        output = np.abs(np.clip(observed, -B, B) - observed).mean()
+        np.testing.assert_allclose(found.output, output, rtol=1e-12)
+    # D(lambda) of absolute errors: (11) on the population with a tube of width 0
+    gram = matrix(everything, everything, 1.5, 0.75)
+    beta = equation_11(gram, K.ravel(), penalty, 0.0)
+    D = objective_11(gram, K.ravel(), beta, penalty, 0.0)
+    np.testing.assert_allclose(found.regularization, D, rtol=1e-3)
+    with pytest.raises(ValueError, match="give epsilon"):
+        hyper_error_decomposition(hyper, few, K, [0, 1], alpha=penalty, bound=B)
+
+
+def test_no_median_has_a_smaller_norm_than_uniform_noise():
+    # on [-1, 1]: P((0, u)) = u / 2 for u <= 1, so q = 2, a = 1, b = 1/2
+    constants = hyper_noise_constants(2.0)
+    assert constants == hyper_noise_constants(2.0, norm=2.0)
+    for off in (0.1, 1.0):
+        excess = off**2 / 2  # E |y - off| - E |y|
+        assert off <= constants.C_q * np.sqrt(excess)
+    with pytest.raises(ValueError, match="at least 2"):
+        hyper_noise_constants(2.0, norm=1.9)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: hyper_concentration(10, -0.1), "distance"),
+        (lambda: hyper_concentration(10.5, 0.1), "m=10.5"),
+        (lambda: hyper_fixed_error(10, 0.0, 0.1, theta=1, C_theta=4), "alpha"),
+        (lambda: hyper_fixed_error(10, 0.1, 0.1, theta=1, C_theta=4, delta=0), "delta"),
+        (lambda: hyper_uniform_error(10, 0.5, theta=1, C_theta=4, capacity=0.1), "radius"),
+        (lambda: hyper_uniform_error(10, 2.0, theta=1, C_theta=4, capacity=0), "capacity"),
+        (lambda: hyper_output_error(10, 0.0), "bound"),
+        (lambda: hyper_output_error(10, 2.0, delta=1.5), "delta"),
+    ],
+)
+def test_what_a_bound_cannot_be_computed_from(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -27,7 +27,12 @@ from scipy.linalg import eigvalsh
 from scipy.optimize import minimize_scalar
 from scipy.stats import linregress
 
-from mercerless.core.validation import check_number, check_random_state, check_symmetric
+from mercerless.core.validation import (
+    check_number,
+    check_random_state,
+    check_symmetric,
+    check_targets,
+)
 from mercerless.dank.theory import (
     ConstrainedDank,
     NesterovSolution,
@@ -255,7 +260,9 @@ def hyper_ridge_exponent(
     assumption ``D(alpha) <= C alpha**r`` bounds the *squared* norm of the bias, so the norm falls like
     ``alpha**(r / 2)`` and, for the least favorable targets, no faster: with r = 1 and decay = 1/2 ridge regression
     without noise has a norm of about ``m**-.25`` already, where (19) promises ``m**-.5``. The paper's remark that
-    ``1 / m`` is reached for r = 1 holds, with the decay 1 instead of 1/2.
+    ``1 / m`` is reached for r = 1 holds, with the decay 1 instead of 1/2. The second term is as printed, without a
+    proof there; the proof of Theorem 7 with theta = 1, the squared loss's, has ``(1 - decay s) / (2 (1 + s))`` in its
+    place, which is smaller if ``decay < 1 / (2 + s)``.
 
     Examples
     --------
@@ -409,6 +416,7 @@ def rademacher_bound(K: ArrayLike, radius: float = 1.0) -> float:
     >>> rademacher_bound(np.diag([1.0, -1.0, 1.0, -1.0]))
     0.5
     """
+    check_number("radius", radius, zero=True)
     K = check_symmetric(K)
     return float(radius * np.sqrt(np.abs(eigvalsh(K)).sum()) / len(K))  # the trace of |K|
 
@@ -469,7 +477,10 @@ def krein_sample_size(
     largest_residual = largest_target + radius * np.sqrt(diagonal.max())
     complexity = 4 * largest_residual * radius * np.sqrt(diagonal.mean())
     deviation = largest_residual**2 * np.sqrt(np.log(2 / delta) / 2)
-    return int(np.ceil(((complexity + deviation) / epsilon) ** 2))
+    root = (complexity + deviation) / epsilon
+    if root > 1e150:
+        raise ValueError(f"epsilon={epsilon} asks for more rows than there are numbers; raise it.")
+    return int(np.ceil(root**2))
 
 
 class HypothesisError(NamedTuple):
@@ -523,7 +534,7 @@ def _sample_spectrum(K: ArrayLike, y: ArrayLike, alpha: float, radius: float) ->
     check_number("alpha", alpha)
     check_number("radius", radius)
     spectrum = decompose(K)
-    y = np.asarray(y, dtype=float)
+    y = check_targets(y, "The hypothesis error")
     if y.shape != (len(spectrum.vectors),):
         raise ValueError(f"y must have one number per row of K, got the shape {y.shape}.")
     if not (np.any(spectrum.values > 0) and np.any(spectrum.values < 0)):
@@ -580,14 +591,14 @@ def hypothesis_error(K: ArrayLike, y: ArrayLike, alpha: float, radius: float) ->
     length = np.sqrt(m) * radius
     solution = minimize_on_sphere(m * alpha / sample.values, sample.target, length, "sphere")
     norm = float(np.linalg.norm(sample.target))
-    covariance_part = 2 * length * norm / m
+    covariance_part = float(2 * length * norm / m)
     indefinite_part = -2 * float(sample.target @ solution.coef) / m
     return HypothesisError(
         covariance_part + indefinite_part,
         covariance_part,
         indefinite_part,
         float(solution.multiplier) / m,
-        -norm / (m * length),
+        float(-norm / (m * length)),
     )
 
 
@@ -743,6 +754,7 @@ def eigenvalue_growth(
     >>> round(growth.negative, 1)
     1.0
     """
+    check_number("n_repeats", n_repeats, whole=True)
     K = check_symmetric(K)
     n = len(K)
     if sizes is None:

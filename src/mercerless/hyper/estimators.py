@@ -1,6 +1,8 @@
 """Learn a kernel from labels or extend a similarity to new items: estimators in a hyper-RKHS."""
 
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import wraps
 from numbers import Integral
 from typing import Any, Self
 
@@ -54,12 +56,29 @@ from mercerless.hyper.selection import (
     learn_kernel,
     order_by_content,
     pairs_of_grid,
+    with_solvable_penalty,
 )
 from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.base import own_kernel
 from mercerless.kernels.hyper import TensorHyper
 from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier
 from mercerless.lowrank import Landmarks, as_landmarks
+
+
+def _without_weights(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a fit that takes no weights say so, and what to do instead."""
+
+    @wraps(fit)
+    def checked(self, X, y, *others, **options):
+        weight = options.pop("sample_weight", others[0] if others else None)
+        if weight is not None:
+            raise TypeError(
+                f"{type(self).__name__} takes no sample_weight; repeat rows instead, each as often "
+                "as it should count."
+            )
+        return fit(self, X, y, *others[1:], **options)
+
+    return checked
 
 
 class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEstimator):
@@ -76,6 +95,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
     _remedy: str  # for a fit that did not converge
 
     @with_callbacks
+    @_without_weights
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the kernel.
@@ -117,15 +137,16 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
                 return progress.step({"stage": "iteration", **info})
 
             choice = choose_regression(task, items, target, self.cv, random, report)
+            task = with_solvable_penalty(choice.task, target)
             if choice.against_constant is not None:
                 warn_if_folds_are_useless(choice.against_constant, type(self).__name__)
-            _check_memory(choice.task, items, target)
-            kernel, solution = learn_kernel(choice.task, items, target, random, report)
+            _check_memory(task, items, target)
+            kernel, solution = learn_kernel(task, items, target, random, report)
             self._warn(solution.certificate)
             self._set_fitted(
                 kernel_=kernel,
-                hyper_kernel_=choice.task.hyper_kernel,
-                alpha_=choice.task.alpha,
+                hyper_kernel_=task.hyper_kernel,
+                alpha_=task.alpha,
                 cv_results_=choice.results,
                 target_kind_=target.kind,
                 classes_=classes,
@@ -134,8 +155,8 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
                 certificate_=solution.certificate,
                 n_iter_=max(1, solution.n_iter),
             )
-            if choice.task.epsilon is not None:
-                self.C_ = choice.task.loss_weight(len(rows))
+            if task.epsilon is not None:
+                self.C_ = task.loss_weight(len(rows))
         return self
 
     def _warn(self, certificate: float) -> None:
@@ -240,7 +261,8 @@ class HyperRidge(_HyperLearner):
         matrix and "gaussian" for labels.
     alpha : float or None, default=None
         The penalty, relative to hyper-kernels with value 1 for equal items; None: by cross-validation. 0 is allowed
-        for the tensor hyper-kernel, which then keeps all training similarities exactly.
+        for the tensor hyper-kernel, which then keeps all training similarities exactly; if entries are missing, it has
+        at least 1e-4 (see ``alpha_``).
     target : {"auto", "classes", "product", "gaussian", "similarity"}, default="auto"
         The target on pairs: 1 for equal and ``-1/(c-1)`` for different classes; the product of standardized
         values; a Gaussian of their difference; the values themselves. "auto" decides by the shape and type of y.
@@ -361,7 +383,7 @@ class HyperSVR(_HyperLearner):
     """Learn a kernel from labels or similarities by support vector regression in a hyper-RKHS.
 
     Minimizes ``|k|^2 / 2 + C sum_ij max(0, |k(x_i, x_j) + b - Y_ij| - epsilon)`` over kernels k of the hyper-RKHS and
-    constants b; ``k + b`` is the learned kernel.
+    constants b; ``k + b`` is the learned kernel. Without an intercept b is 0.
 
     Parameters
     ----------
@@ -378,6 +400,8 @@ class HyperSVR(_HyperLearner):
         to 100 items and 500 above. `Landmarks` also sets how pairs are chosen, see `HyperRidge`.
     n_parts : int or "auto", default=1
         Divide the items and average the parts' kernels, which share their centers; see `HyperRidge`.
+    fit_intercept : bool, default=True
+        Whether a constant is added to the kernel.
     cv : int, splitter or iterable, default=5
         Folds of items.
     tol : float, default=1e-3
@@ -436,6 +460,7 @@ class HyperSVR(_HyperLearner):
         target: str = "auto",
         landmarks: int | Landmarks | str | None = "auto",
         n_parts: int | str = 1,
+        fit_intercept: bool = True,
         cv: Any = 5,
         tol: float = 1e-3,
         max_iter: int = 2000,
@@ -448,6 +473,7 @@ class HyperSVR(_HyperLearner):
         self.target = target
         self.landmarks = landmarks
         self.n_parts = n_parts
+        self.fit_intercept = fit_intercept
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter
@@ -478,7 +504,12 @@ def _regression(learner: HyperRidge | HyperSVR, n_items: int, kind: str) -> Regr
     )
     if isinstance(learner, HyperSVR):
         _check_svr(learner)
-        return task._replace(C=learner.C, epsilon=learner.epsilon, max_iter=learner.max_iter)
+        return task._replace(
+            C=learner.C,
+            epsilon=learner.epsilon,
+            fit_intercept=learner.fit_intercept,
+            max_iter=learner.max_iter,
+        )
     _check_ridge(learner, tensor)
     return task._replace(
         alpha=learner.alpha,
@@ -582,9 +613,12 @@ def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:
     if n_centers is None and not task.nonnegative:
         if target.missing:
             n_pairs = int(np.sum(~np.isnan(target.values[np.triu_indices(n)])))
+        copies = 34.0
+        if task.epsilon is not None and not task.fit_intercept:  # every pair comes twice
+            copies *= 4.0
         remedy = "set landmarks"
         check_memory(
-            34.0 * n_pairs**2, f"The hyper-kernel matrix of {n_pairs} pairs", remedy=remedy
+            copies * n_pairs**2, f"The hyper-kernel matrix of {n_pairs} pairs", remedy=remedy
         )
         return
     if n_centers is None:
@@ -620,6 +654,7 @@ class _TwoStage(FittedEstimator):
         self.cv = cv
         self.random_state = random_state
 
+    @_without_weights
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the kernel and the machine.

@@ -684,7 +684,7 @@ def _reduced(candidate: Regression) -> Regression:
     """The candidate with few landmarks and the squared loss, which ranks candidates equally and is far faster."""
     candidate = _with_few_landmarks(candidate)
     if candidate.epsilon is not None:
-        candidate = candidate._replace(epsilon=None, tol=1e-4, max_iter=300)
+        candidate = candidate._replace(epsilon=None, fit_intercept=False, tol=1e-4, max_iter=300)
     return candidate
 
 

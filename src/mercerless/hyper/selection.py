@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +18,14 @@ from mercerless.core.blocks import is_dask
 from mercerless.core.descent import Report
 from mercerless.core.folds import cv_of_rows, fold_numbers, make_folds
 from mercerless.core.memory import with_settings
-from mercerless.core.svm import tube_machine
-from mercerless.core.validation import check_option, check_square, relative_asymmetry
+from mercerless.core.validation import (
+    check_labels,
+    check_option,
+    check_size,
+    check_square,
+    check_targets,
+    relative_asymmetry,
+)
 from mercerless.hyper.solver import (
     BlockDesign,
     ComparedPath,
@@ -36,6 +42,7 @@ from mercerless.hyper.solver import (
     ridge_exact,
     ridge_nonnegative,
     svr_admm,
+    svr_exact,
     whiten,
     whitened_sums,
 )
@@ -120,7 +127,7 @@ def encode_target(
             "or a similarity matrix."
         )
     check_option("target", kind, ("auto", "classes", "product", "gaussian", "similarity"))
-    array = np.asarray(y)
+    array = _without_objects(np.asarray(y))
     if kind == "auto":
         kind = _kind_of_target(array)
     if kind == "similarity":
@@ -130,6 +137,8 @@ def encode_target(
             f"y has shape {array.shape} but X has {n_items} rows; pass one label or value per row."
         )
     if kind == "classes":
+        if np.any(array != array):
+            raise ValueError("y contains NaN; leave rows without a label out.")
         if classes is None:
             classes = np.unique(array)
         codes = np.searchsorted(classes, array)
@@ -138,10 +147,25 @@ def encode_target(
                 "y has classes that were not seen in fit; score only data of the same classes."
             )
         return EncodedTarget(PairTarget(kind, codes, len(classes)), classes, None)
-    values = array.astype(float)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"target={kind!r} needs numbers, but y has the type {array.dtype}; use "
+            "target='classes' for labels."
+        )
+    values = check_targets(array, "y")
     mean, spread = moments or (float(values.mean()), float(values.std()))
     target = PairTarget(kind, (values - mean) / (spread or 1.0))
     return EncodedTarget(target, None, (mean, spread))
+
+
+def _without_objects(array: NDArray) -> NDArray:
+    """Labels of type object as checked ones; as numbers if all are, such as those of a pandas column."""
+    if array.dtype != object or array.ndim != 1:
+        return array
+    values = array.tolist()
+    if all(isinstance(value, Real) for value in values):
+        return np.array(values)
+    return check_labels(array, "this estimator")
 
 
 def _kind_of_target(array: NDArray) -> str:
@@ -178,6 +202,7 @@ def check_similarity(S: Any, n_items: int) -> NDArray:
     known = ~np.isnan(S)
     if not known.any():
         raise ValueError("y has no known similarity; pass at least one entry that is not NaN.")
+    check_size(S[known], "y")
     if not known.all():
         S = np.where(known, S, S.T)
         known = ~np.isnan(S)
@@ -282,6 +307,14 @@ class Regression(NamedTuple):
             return float(self.C)
         assert self.alpha is not None
         return float(1.0 / (2.0 * self.alpha * n_items**2))
+
+
+def with_solvable_penalty(task: Regression, target: PairTarget) -> Regression:
+    """The task with the least penalty with which the tensor can be solved: iterations for missing entries need one."""
+    is_tensor = isinstance(task.hyper_kernel, TensorHyper)
+    if not (is_tensor and target.missing):
+        return task
+    return task._replace(alpha=max(task.alpha or 0.0, LIMITS.least_alpha_missing))
 
 
 def learn_kernel(
@@ -489,7 +522,7 @@ def _learn_all_pairs(
         solution = ridge_exact(K, y, weight, task.alpha, task.fit_intercept)
     else:
         C = task.loss_weight(np.sqrt(weight.sum()))
-        solution = HyperSolution(*tube_machine(K, y, C, task.epsilon, weight, tol=task.tol))
+        solution = svr_exact(K, y, weight, C, task.epsilon, task.fit_intercept, tol=task.tol)
     coef = solution.coef * hyper.center_scale(pairs)
     return HyperExpansion(hyper, hyper.centers_of(pairs), coef, solution.intercept), solution
 
@@ -509,6 +542,7 @@ def _solve_part(
     n, p = design.shape
     options: dict[str, Any] = {"tol": task.tol, "max_iter": task.max_iter, "callback": report}
     if task.epsilon is not None:
+        options["fit_intercept"] = intercept
         return svr_admm(design, target, gram, task.loss_weight(n), task.epsilon, **options)
     assert task.alpha is not None
     if task.nonnegative:
@@ -554,7 +588,7 @@ def _learn_tensor(
     noise = hyper.item_noise
     if target.missing:
         options: dict[str, Any] = {"tol": task.tol, "max_iter": task.max_iter, "callback": report}
-        solution = tensor_ridge_missing(S, basis, trends, noise, max(alpha, 1e-4), **options)
+        solution = tensor_ridge_missing(S, basis, trends, noise, alpha, **options)
     else:
         solution = TensorProblem(S, basis, trends).solve(
             noise, alpha, with_items=hyper.remember_items
@@ -628,7 +662,7 @@ def choose_regression(
     if task.epsilon is None:
         return _search_ridge(task, X, target, candidates, cv, random, report)
     # the squared loss ranks hyper-kernels alike, and is far faster
-    squared = task._replace(alpha=None if len(candidates) > 1 else 1e-4, fit_intercept=True)
+    squared = task._replace(alpha=None if len(candidates) > 1 else 1e-4)
     chosen, results, _ = _search_ridge(squared, X, target, candidates, cv, random, report)
     task = task._replace(hyper_kernel=chosen.hyper_kernel, alpha=chosen.alpha)
     if task.C is not None or len(X) < 3:

@@ -18,6 +18,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from mercerless.core.linalg import ShiftedSolver
 from mercerless.core.memory import memory_budget
+from mercerless.core.svm import tube_machine
 from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.hyper import pair_index
 
@@ -238,6 +239,45 @@ def ridge_exact(
     residual = (K @ coef + intercept - y) * root + ridge * u
     size = np.linalg.norm(root * y) + scale * np.linalg.norm(u) + np.finfo(float).tiny
     return HyperSolution(coef, intercept, float(np.linalg.norm(residual) / size))
+
+
+def svr_exact(
+    K: NDArray,
+    y: NDArray,
+    weight: NDArray,
+    C: float,
+    epsilon: float,
+    fit_intercept: bool = True,
+    *,
+    tol: float = 1e-3,
+) -> HyperSolution:
+    """Solve ``min_c c.K.c / 2 + C sum_r w_r max(0, |(K c)_r + b - y_r| - epsilon)`` over unordered pairs r by libsvm.
+
+    Assumes K positive semi-definite. Certificate: the relative duality gap. libsvm always has an intercept; without
+    one, every pair comes twice, once with the opposite sign (``s s' K`` and ``s y`` for signs s, at half the weight),
+    where 0 is an optimal intercept by symmetry. That takes four times the memory. libsvm's tolerance is absolute, so
+    targets are brought to unit size first, by a power of two.
+    """
+    unit = float(np.ldexp(1.0, np.frexp(np.abs(y).max(initial=0.0))[1] - 1)) if np.any(y) else 1.0
+    y = y / unit
+    epsilon = epsilon / unit
+    C = C / unit
+    if fit_intercept:
+        machine = tube_machine(K, y, C, epsilon, weight, tol=tol)
+        return HyperSolution(
+            unit * machine.coef, unit * machine.intercept, machine.gap, machine.n_iter
+        )
+    signed = np.block([[K, -K], [-K, K]])
+    twice = np.append(weight, weight)
+    machine = tube_machine(signed, np.append(y, -y), C / 2, epsilon, twice, tol=tol)
+    coef = machine.coef[: len(y)] - machine.coef[len(y) :]
+    values = K @ coef
+    square_norm = float(coef @ values)
+    losses = np.maximum(0.0, np.abs(y - values) - epsilon)
+    primal = square_norm / 2 + C * float(weight @ losses)
+    dual = float(y @ coef) - epsilon * float(np.abs(coef).sum()) - square_norm / 2
+    gap = (primal - dual) / max(abs(primal), np.finfo(float).tiny)
+    return HyperSolution(unit * coef, 0.0, gap, machine.n_iter)
 
 
 class InverseFactor:
@@ -579,6 +619,7 @@ def svr_admm(
     C: float,
     epsilon: float,
     *,
+    fit_intercept: bool = True,
     tol: float = 1e-5,
     max_iter: int = 2000,
     callback: Callable[[dict], bool] | None = None,
@@ -591,15 +632,16 @@ def svr_admm(
     n x n arrays, and B if its sections are not separable and it fits. Global optimum up to the certificate.
     """
     n, p = design.shape
+    q = p + fit_intercept
     whole = slice(0, n)
     y = target(whole, whole)
     used = ~np.isnan(y)
     y = np.where(used, y, 0.0)
     L = whiten(gram)
-    equations = normal_equations(design, target, fit_intercept=True, whitening=L)
+    equations = normal_equations(design, target, fit_intercept=fit_intercept, whitening=L)
     design = keep_sections(design)
-    penalty = np.eye(p + 1)
-    penalty[p, p] = 0.0
+    penalty = np.eye(q)
+    penalty[p:, p:] = 0.0
     size = float(np.linalg.norm(y)) + np.finfo(float).tiny
     # the residual at the kink of the loss is epsilon + C / rho: start with it of the order of y itself
     rho = C / max(float(np.abs(y).max(initial=0.0)), epsilon, 1e-12)
@@ -607,12 +649,13 @@ def svr_admm(
     # z = y - B c, u the scaled multiplier
     z = np.zeros((n, n))
     u = np.zeros((n, n))
-    c = np.zeros(p + 1)
+    c = np.zeros(q)
     worst = np.inf
     iteration = 0
     while worst > tol and iteration < max_iter:
         iteration += 1
-        c = cho_solve(factor, rho * whitened_sums(design, L, np.where(used, y - z - u, 0.0)))
+        sums = whitened_sums(design, L, np.where(used, y - z - u, 0.0))[:q]
+        c = cho_solve(factor, rho * sums)
         fit = np.where(used, _apply(design, L, c), 0.0)
         fit = LIMITS.relaxation * fit + (1.0 - LIMITS.relaxation) * (y - z)
         previous = z
@@ -623,9 +666,9 @@ def svr_admm(
         u -= primal
         if iteration % 10:
             continue
-        dual = rho * np.linalg.norm(whitened_sums(design, L, z - previous))
+        dual = rho * np.linalg.norm(whitened_sums(design, L, z - previous)[:q])
         scale = (
-            rho * np.linalg.norm(whitened_sums(design, L, u))
+            rho * np.linalg.norm(whitened_sums(design, L, u)[:q])
             + np.linalg.norm(penalty @ c)
             + np.finfo(float).tiny
         )
@@ -639,16 +682,18 @@ def svr_admm(
             rho *= factor_of_change
             u /= factor_of_change
             factor = _factor(penalty + rho * equations.gram)
-    return HyperSolution(solve_triangular(L.T, c[:p]), float(c[p]), float(worst), iteration)
+    intercept = float(c[p]) if fit_intercept else 0.0
+    return HyperSolution(solve_triangular(L.T, c[:p]), intercept, float(worst), iteration)
 
 
 def _apply(design: Design, L: NDArray, c: NDArray) -> NDArray:
-    """B c with the intercept, for all ordered pairs and coefficients c of orthonormal terms."""
+    """B c, with the intercept if c has one, for all ordered pairs and coefficients c of orthonormal terms."""
     n, p = design.shape
     out = np.empty((n, n))
     coef = solve_triangular(L.T, c[:p])
+    intercept = float(c[p:].sum())
     for left, right, _ in _blocks(n, None, None, design.bytes_per_pair, 2**22):
-        out[left, right] = design.apply(left, right, coef) + c[p]
+        out[left, right] = design.apply(left, right, coef) + intercept
         out[right, left] = out[left, right].T
     return out
 

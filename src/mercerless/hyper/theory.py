@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercerless.core.validation import check_number, check_real, check_symmetric
-from mercerless.hyper.solver import ridge_exact
+from mercerless.hyper.solver import HyperSolution, ridge_exact, svr_exact
 from mercerless.kernels.hyper import HyperKernel, pair_index, take_pairs
 
 
@@ -45,7 +45,10 @@ def hyper_concentration(
     >>> round(hyper_concentration(101, 0.3), 4)
     0.1293
     """
+    check_number("m", m, whole=True)
     check_number("distance", distance)
+    check_number("variance", variance, zero=True)
+    check_number("bound", bound)
     _check_exponent(theta)
     spread = 4.0 * variance + 4.0 / 3.0 * bound * distance ** (1.0 - theta)
     return float(np.exp(-(m - 1) * distance ** (2.0 - theta) / spread))
@@ -75,7 +78,7 @@ class NoiseConstants(NamedTuple):
     C_theta: float
 
 
-def hyper_noise_constants(q: float, p: float = np.inf, norm: float = 1.0) -> NoiseConstants:
+def hyper_noise_constants(q: float, p: float = np.inf, norm: float = 2.0) -> NoiseConstants:
     """The constants of equation (17), Proposition 9 and Lemma 12 for a median of p-average type q.
 
     Parameters
@@ -84,8 +87,9 @@ def hyper_noise_constants(q: float, p: float = np.inf, norm: float = 1.0) -> Noi
         The type, above 1.
     p : float, default=inf
         The average, positive.
-    norm : float, default=1.0
-        The norm in L^p of ``1 / (b a**(q - 1))``, from Definition 4.
+    norm : float, default=2.0
+        The norm in L^p of ``1 / (b a**(q - 1))``, from Definition 4. It is at least 2: both sides of a median have a
+        probability of at least ``b a**(q - 1)``, and together at most 1.
 
     Returns
     -------
@@ -97,6 +101,11 @@ def hyper_noise_constants(q: float, p: float = np.inf, norm: float = 1.0) -> Noi
     --------
     hyper_svr_exponent : The rate that they lead to.
 
+    Notes
+    -----
+    Proposition 9 bounds the norm in ``L^(p q / (p + 1))``; it is printed as that in L2. Lemma 12 is printed without the
+    minus one in the exponent of the norm, which Proposition 9 has.
+
     Examples
     --------
     >>> from mercerless.theory import hyper_noise_constants
@@ -105,6 +114,8 @@ def hyper_noise_constants(q: float, p: float = np.inf, norm: float = 1.0) -> Noi
     """
     if not (q > 1 and p > 0):
         raise ValueError(f"the theorem needs q > 1 and p > 0, got {q} and {p}.")
+    if not norm >= 2:
+        raise ValueError(f"norm must be at least 2, since no median allows less, got {norm}.")
     theta = min(2.0 / q, 1.0 if np.isinf(p) else p / (p + 1.0))
     of_distance = 2.0 ** (1.0 - 1.0 / q) * (q * norm) ** (1.0 / q)
     of_variance = 2.0 ** (2.0 - theta) * (q * norm) ** theta
@@ -159,7 +170,11 @@ def hyper_fixed_error(
     >>> round(few, 2), round(many, 2)
     (10.59, 0.16)
     """
+    check_number("m", m, whole=True)
+    check_number("alpha", alpha)
+    check_number("regularization_error", regularization_error, zero=True)
     _check_exponent(theta)
+    _check_probability(delta)
     largest = size * np.sqrt(regularization_error / alpha)
     rate = np.log(4.0 / delta) * m ** (-1.0 / (2.0 - theta))
     middle = 16.0 * (C_theta + 1.0) * (bound + target_bound + largest) * rate
@@ -216,7 +231,12 @@ def hyper_uniform_error(
     >>> round(hyper_uniform_error(10_000, 10.0, theta=1.0, C_theta=4.0, capacity=0.1), 3)
     0.116
     """
+    check_number("m", m, whole=True)
+    if not radius >= 1:
+        raise ValueError(f"radius must be at least 1, got {radius}.")
+    check_number("capacity", capacity)
     _check_exponent(theta)
+    _check_probability(delta)
     factor = 16.0 * (target_bound + bound) * (C_theta + 1.0)
     of_confidence = np.log(4.0 / delta) * m ** (-1.0 / (2.0 - theta))
     of_capacity = C_s * m ** (-1.0 / (2.0 + capacity - theta))
@@ -257,7 +277,11 @@ def hyper_output_error(
     >>> round(hyper_output_error(10_000, bound=100.0), 3)
     0.121
     """
-    tail = c * (factorial(d + 1) + 2.0 ** (d + 2) * float(d) ** d) * moment ** (d + 1) * bound**-d
+    check_number("m", m, whole=True)
+    check_number("bound", bound)
+    check_number("d", d, whole=True)
+    _check_probability(delta)
+    tail = c * (factorial(d + 1) + 2.0 ** (d + 2) * float(d) ** d) * moment ** (d + 1) / bound**d
     return float(tail + 12.0 * moment * 2.0 ** (d + 1) / m * np.log(4.0 / delta))
 
 
@@ -297,6 +321,13 @@ def hyper_excess_constant(
     --------
     hyper_svr_exponent : The exponent Theta.
 
+    Notes
+    -----
+    As printed. From Propositions 10, 13 and 14 to (38) a B gets lost in the bound on S2, so that 640 B should be 672 B,
+    and a factor 2 in its last term. The excess error is at most
+    ``2 (D + S2 + 20 epsilon* + (B + M*) / m + output error + epsilon)`` with the bounds of `hyper_fixed_error`,
+    `hyper_uniform_error` and `hyper_output_error`.
+
     Examples
     --------
     >>> from mercerless.theory import hyper_excess_constant
@@ -315,12 +346,14 @@ def hyper_excess_constant(
 
 
 class HyperErrors(NamedTuple):
-    """The error decomposition of hyper-kernel ridge regression on a finite population (Proposition 10).
+    """The error decomposition of a kernel learned from a sample of a finite population (Proposition 10).
+
+    ``excess + penalty <= regularization + learned + fixed + output + tube`` holds for every sample.
 
     Attributes
     ----------
     excess : float
-        The mean squared error of the learned kernel over all pairs of the population.
+        The excess error of the learned kernel over all pairs of the population.
     penalty : float
         ``lambda |k|^2`` of the learned kernel.
     regularization : float
@@ -329,6 +362,10 @@ class HyperErrors(NamedTuple):
         S1: how much less the learned kernel errs on the sample than on the population.
     fixed : float
         S2: how much more the population's kernel ``k_lambda`` errs on the sample.
+    output : float
+        The output error, ``mean |clipped Y - Y|``; 0 without a bound.
+    tube : float
+        epsilon; 0 for the squared loss.
 
     Examples
     --------
@@ -347,6 +384,8 @@ class HyperErrors(NamedTuple):
     regularization: float
     learned: float
     fixed: float
+    output: float = 0.0
+    tube: float = 0.0
 
 
 def hyper_error_decomposition(
@@ -357,8 +396,10 @@ def hyper_error_decomposition(
     Y: ArrayLike | None = None,
     *,
     alpha: float,
+    epsilon: float | None = None,
+    bound: float | None = None,
 ) -> HyperErrors:
-    """Every term of Proposition 10 for the squared loss, on a population whose pairs are all known.
+    """Every term of Proposition 10 on a population whose pairs are all known, for support vector or ridge regression.
 
     Parameters
     ----------
@@ -374,15 +415,26 @@ def hyper_error_decomposition(
         The observations on the sample; None: the target without noise.
     alpha : float
         The paper's lambda.
+    epsilon : float or None, default=None
+        Half the width of the tube: errors are absolute ones and the kernel is that of (11), as in the proposition.
+        None: the same for squared errors and the kernel of (10).
+    bound : float or None, default=None
+        The paper's B, at which the kernel and the observations are clipped, with an epsilon only. None: nowhere.
 
     Returns
     -------
     HyperErrors
-        The terms. ``excess + penalty <= regularization + learned + fixed`` holds for every sample.
+        The terms. ``excess + penalty <= regularization + learned + fixed + output + tube`` holds for every sample.
 
     See Also
     --------
-    mercerless.HyperRidge : The regression.
+    mercerless.HyperRidge : The regression (10).
+    mercerless.HyperSVR : The regression (11), with ``fit_intercept=False``.
+
+    Notes
+    -----
+    Errors on the population are those against the target. With absolute errors, noise would change them by what depends
+    on its distribution, which is not known here; the inequality holds as it is.
 
     Examples
     --------
@@ -403,33 +455,55 @@ def hyper_error_decomposition(
     if Y is not None:
         observed = check_symmetric(Y, "Y").astype(float, copy=False)
     check_number("alpha", alpha)
+    check_number("epsilon", epsilon, zero=True, none=True)
+    check_number("bound", bound, none=True)
+    if bound is not None and epsilon is None:
+        raise ValueError("bound is for absolute errors; give epsilon as well.")
 
-    of_sample = _Learned(hyper_kernel, X[rows], observed, alpha)
-    of_population = _Learned(hyper_kernel, X, K, alpha)
-    excess = _mean_square(of_sample(X) - K)
-    bias = _mean_square(of_population(X) - K)
+    error = _mean_square
+    clip = np.inf
+    tube_of_population = None
+    if epsilon is not None:
+        error = _mean_size
+        tube_of_population = 0.0
+        clip = np.inf if bound is None else bound
+    of_sample = _Learned(hyper_kernel, X[rows], observed, alpha, epsilon)
+    of_population = _Learned(hyper_kernel, X, K, alpha, tube_of_population)
+    excess = error(np.clip(of_sample(X), -clip, clip) - K)
+    bias = error(of_population(X) - K)
 
-    noise = _mean_square(observed - K[block])
-    of_learned = _mean_square(of_sample(X[rows]) - observed) - noise
-    of_fixed = _mean_square(of_population(X[rows]) - observed) - noise
+    noise = error(observed - K[block])
+    of_learned = error(np.clip(of_sample(X[rows]), -clip, clip) - observed) - noise
+    of_fixed = error(of_population(X[rows]) - observed) - noise
     return HyperErrors(
         excess=excess,
         penalty=alpha * of_sample.square_norm,
         regularization=bias + alpha * of_population.square_norm,
         learned=excess - of_learned,
         fixed=of_fixed - bias,
+        output=_mean_size(np.clip(observed, -clip, clip) - observed),
+        tube=epsilon or 0.0,
     )
 
 
 class _Learned:
-    """The solution of (4) on all pairs of some items, with its norm in the hyper-RKHS."""
+    """The solution of (10), or of (11) for an epsilon, on all pairs of some items, with its norm in the hyper-RKHS."""
 
-    def __init__(self, hyper_kernel: HyperKernel, X: NDArray, Y: NDArray, alpha: float):
+    def __init__(
+        self, hyper_kernel: HyperKernel, X: NDArray, Y: NDArray, alpha: float, epsilon: float | None
+    ):
         first, second, weight = pair_index(len(X))
         self.hyper_kernel = hyper_kernel
         self.pairs = take_pairs(X, first, second)
         gram = hyper_kernel(self.pairs)
-        self.coef = ridge_exact(gram, Y[first, second], weight, alpha, False).coef
+        y = Y[first, second]
+        solution: HyperSolution
+        if epsilon is None:
+            solution = ridge_exact(gram, y, weight, alpha, False)
+        else:
+            C = 1.0 / (2.0 * alpha * float(weight.sum()))
+            solution = svr_exact(gram, y, weight, C, epsilon, False, tol=1e-9)
+        self.coef = solution.coef
         self.square_norm = float(self.coef @ gram @ self.coef)
 
     def __call__(self, X: NDArray) -> NDArray:
@@ -443,6 +517,15 @@ class _Learned:
 
 def _mean_square(A: NDArray) -> float:
     return float(np.mean(A**2))
+
+
+def _mean_size(A: NDArray) -> float:
+    return float(np.mean(np.abs(A)))
+
+
+def _check_probability(delta: float) -> None:
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be in (0, 1), got {delta}.")
 
 
 def _check_exponent(theta: float) -> None:

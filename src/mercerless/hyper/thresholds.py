@@ -41,6 +41,8 @@ class HyperThresholds:
     relaxation: float = 1.6
     # Relative to the largest diagonal entry: sections of neighboring centers are equal to this many digits.
     jitter: float = 1e-11
+    # Iterations for missing entries need a penalty of at least this.
+    least_alpha_missing: float = 1e-4
     # The trend of the tensor is not penalized but for rounding: 1 / rho, relative to its own normal matrix.
     trend_ridge: float = 1e-12
 
