@@ -276,3 +276,19 @@ def test_rademacher_bound_holds_and_is_nearly_reached():
     F = (V * np.sqrt(np.abs(s))) @ rng.standard_normal((80, 5000))
     g = np.linalg.norm(np.linalg.pinv(V * np.sqrt(np.abs(s))) @ F, axis=0)
     assert np.all(2.0 * np.abs(signs[0] @ (F / g)) / 80 <= suprema[0] + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda K: rademacher_bound(K, -1.0), "radius=-1.0 must be a nonnegative"),
+        (lambda K: rademacher_bound(K, np.nan), "radius=nan must be"),
+        (lambda K: eigenvalue_growth(K, n_repeats=0), "n_repeats=0 must be a positive whole"),
+        (lambda K: krein_sample_size(K, 1e-200, 0.1), "more rows than there are numbers"),
+        (lambda K: hypothesis_error(K, [1.0, np.nan, 2.0], 0.1, 1.0), "NaN"),
+        (lambda K: hypothesis_bound(K, [1.0, np.inf, 2.0], 0.1, 1.0), "infinity"),
+    ],
+)
+def test_numbers_that_would_give_nonsense_raise(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(np.diag([1.0, -1.0, 2.0]))
