@@ -6,6 +6,7 @@ FRAMES, PROPERTIES = "test_frames.py", "test_reading_properties.py"
 LEARNERS, FIT, FILES = "test_compare_learners.py", "test_cli_fit_predict.py", "test_files.py"
 CORPUS = "test_corpus.py"
 DATA = "test_report_data.py"
+DOUBTS = "test_reading_doubts.py"
 
 BUGS = [
     # the three that a stranger planted
@@ -575,8 +576,8 @@ BUGS = [
     Bug("read-gap-codes-without-a-word", "if is_far:", "if False:", f"{CORPUS} -k odd_numbers"),
     Bug(
         "read-strange-words-without-a-word",
-        "if len(words) and levels and not words.isin(levels).any():",
-        "if False:",
+        "if not levels or not len(strange):",
+        "if True:",
         f"{FIT} -k missing_or_strange",
     ),
     Bug(
@@ -608,5 +609,108 @@ BUGS = [
         'content = listed_pairs(content, description["ids"]) or content',
         "pass",
         f"{FIT} -k given_as_pairs",
+    ),
+    # files and frames that were once read wrongly without a word
+    Bug(
+        "read-merged-cells-as-gaps",
+        "row[one.left : one.left + width] = [value] * width",
+        "pass",
+        f"{DOUBTS} -k merged",
+    ),
+    Bug(
+        "read-merged-cells-of-any-sheet",
+        'ranges.get(targets.get(key, ""), [])',
+        "[name for names in ranges.values() for name in names]",
+        f"{DOUBTS} -k merged",
+    ),
+    Bug(
+        "read-one-label-too-many",
+        "cells = cells[1:] if _may_be_header(cells) else cells",
+        "cells = cells[1:]",
+        f"{DOUBTS} -k too_many",
+    ),
+    Bug(
+        "read-labels-of-pairs-in-any-order",
+        "if not label_names(path):",
+        "if False:",
+        f"{DOUBTS} -k labels_of_pairs",
+    ),
+    Bug(
+        "read-dissimilar-pairs-near",
+        "near, far = min(known.min(), 0.0), known.max()",
+        "pass",
+        f"{DOUBTS} -k dissimilar_pairs",
+    ),
+    Bug(
+        "read-frames-in-their-own-orders",
+        "rows = matrix.iloc[[place[item] for item in items]]",
+        "rows = matrix",
+        f"{DOUBTS} -k one_order",
+    ),
+    Bug(
+        "read-test-frames-in-their-own-orders",
+        "rows = align_by_name(X_test[array], X_test[name])",
+        "rows = X_test[name]",
+        f"{DOUBTS} -k one_order",
+    ),
+    Bug(
+        "read-years-as-a-row",
+        "if line.has_usual_name() or line.is_ascending():",
+        "if line.has_usual_name():",
+        f"{DOUBTS} -k ascending",
+    ),
+    Bug(
+        "read-thousands-as-decimals",
+        "thousands = _point_of_thousands(table)",
+        'thousands = ""',
+        f"{DOUBTS} -k thousands",
+    ),
+    Bug(
+        "read-decimals-with-three-digits-as-thousands",
+        "return found if are_beside_whole or are_several else",
+        "return found if True else",
+        f"{DOUBTS} -k thousands",
+    ),
+    Bug(
+        "read-sums-as-an-item",
+        "if summary and len(lines):",
+        "if False:",
+        f"{DOUBTS} -k sums_and_means",
+    ),
+    Bug(
+        "read-lower-case-as-other-letters",
+        '"".join("".join(sequence).split()).upper()',
+        '"".join("".join(sequence).split())',
+        f"{DOUBTS} -k lower_case",
+    ),
+    Bug(
+        "read-new-columns-by-their-places",
+        'for names in (trained, unlabeled, list(description["roles"])):',
+        "for names in (list(table.frame.columns),):",
+        f"{DOUBTS} -k columns_without_names",
+    ),
+    Bug(
+        "read-first-feature-of-libsvm-as-any",
+        "load_svmlight_file(io.BytesIO(text.encode()), zero_based=True)",
+        "load_svmlight_file(io.BytesIO(text.encode()))",
+        f"{DOUBTS} -k libsvm",
+    ),
+    Bug(
+        "read-square-tables-as-matrices",
+        "if not columns or set(columns) & set(rows):",
+        "if True:",
+        f"{DOUBTS} -k as_many_columns",
+    ),
+    Bug(
+        "read-columns-of-a-frame-as-items",
+        "X, X_test = (_rows_as_items(rows) for rows in (X, X_test))",
+        "pass",
+        f"{DOUBTS} -k items_for_a_kernel",
+    ),
+    Bug(
+        "resume-another-grid",
+        "repr((type(estimator), sorted(estimator.get_params().items())))",
+        "repr(estimator)",
+        f"{DOUBTS} -k another_grid",
     ),
 ]

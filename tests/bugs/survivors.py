@@ -95,7 +95,7 @@ BUGS = [
     ),
     Bug(
         "left-item-in-no-pair",
-        'far = description["largest"] if kind == "distance" else 0.0',
+        'far = 0.0 if kind == "similarity" else description["largest"]',
         "far = 0.0",
         "test_reading_properties.py -k that_no_pair_names",
     ),
