@@ -375,3 +375,28 @@ def test_deviations_of_several_outputs_and_without_validation():
     model = LABRegressor(5, validation_fraction=None, max_iter=2, kernel="gaussian").fit(X, y)
     with pytest.raises(ValueError, match=r"has no out-of-fold predictions.*validation_fraction"):
         model.predict(X, return_std=True)
+
+
+def test_rows_of_one_direction_are_covered_with_or_without_their_own_similarity():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(160, 3)) * rng.uniform(0.3, 3.0, size=(160, 1))
+    y = (np.linalg.norm(X, axis=1) > 2.0).astype(int)
+    K = X @ (np.eye(3) + 0.02 * np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 0]])) @ X.T
+    train, new = slice(0, 100), slice(100, 160)
+    options = {"kernel": "precomputed", "kind": "similarity", "random_state": 0}
+    model = SimilarityClassifier(direction="mean", **options).fit(K[train, train], y[train])
+    assert model.one_way_.profiles is None
+    assert model.diagonal_ is None
+    average = model.one_way_.stack.average
+    scores = []
+    for given, proba in (
+        ({"diag": np.diagonal(K)[new]}, average.out_of_fold),
+        ({}, average.out_of_fold_without_diag),
+    ):
+        with pytest.warns(UserWarning, match="only one direction of the new rows"):
+            found = model.predict_set(K[new, train], 0.9, allow_empty=True, **given)
+            predicted = model.predict_proba(K[new, train], **given)
+        threshold = set_thresholds(model.out_of_fold_._replace(prediction=proba), 0.9)
+        assert_array_equal(found, predicted >= threshold)
+        scores.append(np.mean(predicted.argmax(axis=1) == y[new]))
+    assert scores[0] > scores[1]

@@ -646,3 +646,31 @@ def test_a_function_that_fails_is_no_function_of_lists_and_says_where(data):
         ValueError, match=r"raised RuntimeError \(no alignment\) for items 5 and 90"
     ):
         model.fit(list(X[:N]), y[:N])
+
+
+def test_landmarks_may_be_copies_of_other_items(data, distances):
+    """An item with the same label stands for its copies, whichever of them is named."""
+    X, y = data
+    rows = np.r_[np.arange(N), [4, 17, 30]]
+    first = np.array([4, 17, 50, 51, 52, 53, 54, 55])
+    second = np.r_[[N, N + 1], first[2:]]
+    models = [
+        classifier(kernel=TL1(5.0), landmarks=named).fit(X[rows], y[rows])
+        for named in (first, second, np.r_[second, [4]])
+    ]
+    for model in models:
+        np.testing.assert_array_equal(model.landmarks_, first)
+        np.testing.assert_array_equal(model.predict_proba(X[N:]), models[0].predict_proba(X[N:]))
+    # columns of comparisons stay, also those of two copies
+    D = distances[np.ix_(rows, rows)]
+    new = distances[N:, rows]
+    both = np.r_[first, [N]]
+    model = classifier(landmarks=both).fit(D[:, both], y[rows])
+    np.testing.assert_array_equal(model._basis_rows, [*first, -1])  # one of the two is the item
+    proba = model.predict_proba(new[:, both])
+    other = np.r_[second, [4]]
+    again = classifier(landmarks=other).fit(D[:, other], y[rows]).predict_proba(new[:, other])
+    np.testing.assert_allclose(proba, again, atol=1e-8)
+    with pytest.raises(ValueError, match="names row 4, which has the weight 0"):
+        weight = np.where(np.arange(N) == 4, 0.0, 1.0)
+        classifier(kernel=TL1(5.0), landmarks=first).fit(X[:N], y[:N], sample_weight=weight)

@@ -253,3 +253,22 @@ def test_display_draws_all_shares():
         ReasonsDisplay.from_estimator(object(), X)
     with pytest.raises(ValueError, match="index=99"):
         ReasonsDisplay.from_predictions(reasons, index=99)
+
+
+@pytest.mark.parametrize("learner", [SimilarityClassifier, SimilarityRegressor])
+def test_copies_do_not_shift_the_items_of_a_model_with_landmarks(learner):
+    """With copies, the same items are named as with weights in their place."""
+    copied = np.r_[3, 10, 41]
+    places = np.sort(np.r_[np.arange(60), copied])
+    is_first = np.r_[True, np.diff(places) > 0]
+    first = np.flatnonzero(is_first)
+    y = NUMBERS if learner is SimilarityRegressor else THREE
+    options = {"kernel": Gaussian(1.0), "landmarks": 15, "random_state": 0}
+    model = learner(**options).fit(X[places], y[places])
+    weight = np.bincount(places)
+    weighted = learner(**options).fit(X[TRAIN], y[TRAIN], sample_weight=weight)
+    reasons = model.explain(X[NEW])
+    expected = weighted.explain(X[NEW])
+    assert_allclose(reasons.shares, expected.shares, atol=1e-8)
+    assert_array_equal(reasons.items, np.where(expected.items < 0, -1, first[expected.items]))
+    assert_array_equal(reasons.given == expected.given, True)

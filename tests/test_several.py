@@ -237,3 +237,22 @@ def test_the_display_draws_the_similarities(model):
         "noise",
         "sum",
     ]
+
+
+def test_kinds_and_own_similarities_by_name(data):
+    """Names are compared as text, and one that no similarity has is not ignored."""
+    _, y, matrices = data
+    given = {0: matrices["first"][:N, :N], 1: np.exp(-matrices["second"][:N, :N])}
+    new = {0: matrices["first"][N:, :N], 1: np.exp(-matrices["second"][N:, :N])}
+    kinds = {0: "dissimilarity", 1: "similarity"}
+    model = SimilarityClassifier("precomputed", kind=kinds, random_state=0).fit(given, y[:N])
+    assert [one.kind_ for one in model.similarities_.values()] == list(kinds.values())
+    own = np.full(30, 1.5)
+    by_number = model.predict_proba(new, diag={1: own})
+    np.testing.assert_array_equal(model.predict_proba(new, diag={"1": own}), by_number)
+    np.testing.assert_array_equal(model.predict_proba(new, diag=[None, own]), by_number)
+    assert np.abs(by_number - model.predict_proba(new)).max() > 1e-4
+    with pytest.raises(ValueError, match="diag has 'second', but the similarities are '0', '1'"):
+        model.predict_proba(new, diag={"second": own})
+    with pytest.raises(ValueError, match="kind has 'first', but the similarities are '0', '1'"):
+        SimilarityClassifier("precomputed", kind={"first": "distance"}).fit(given, y[:N])

@@ -739,6 +739,15 @@ def test_scales_at_the_ends_of_floating_point_raise(blobs):
             model.fit(D, X[:, 0] * unit)
 
 
+@pytest.mark.parametrize("direction", ["symmetric", "both"])
+def test_new_items_at_the_ends_of_floating_point_raise(blobs, distances, direction):
+    model = automatic(direction=direction).fit(distances[:60, :60], blobs[1][:60])
+    new = distances[60:, :60].copy()
+    new[3, 5] = 1e160
+    with pytest.raises(ValueError, match=r"comparisons of size 1e\+160, which cannot be squared"):
+        model.predict(new)
+
+
 def test_display_shows_every_family(blobs):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

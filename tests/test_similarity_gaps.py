@@ -200,3 +200,69 @@ def test_pairs_left_out_with_landmarks_or_of_new_items_only_raise():
     model.fit(ITEMS[:110], Y[:110])
     with pytest.raises(ValueError, match="but for none of the training items"):
         model.predict(ITEMS[110:])
+
+
+def test_gaps_of_items_that_have_copies():
+    """Copies are one item after the gaps were completed; new rows have a column for each of them."""
+    places = np.r_[np.arange(60), [5, 9]]
+    matrix = D[np.ix_(places, places)]
+    matrix[20:22, 30:33] = matrix[30:33, 20:22] = np.nan
+    new = D[60:90][:, places]
+    model = SimilarityClassifier(**PRE).fit(matrix, Y[places])
+    assert len(model._basis_rows) == 60
+    complete = model.predict_proba(new)
+    with_holes = np.where(holes(new.shape, 0.05, symmetric=False), np.nan, new)
+    assert np.abs(model.predict_proba(with_holes) - complete).max() < 0.2
+    proba = np.sort(complete, axis=1)
+    reasons = model.explain(new, train=matrix)
+    assert_allclose(reasons.score, np.log(proba[:, -1] / proba[:, -2]), atol=1e-8)
+
+
+def test_a_matrix_with_gaps_that_is_given_again_in_another_order():
+    pd = pytest.importorskip("pandas")
+    names = [f"item {k}" for k in range(110)]
+    train = pd.DataFrame(TRAIN, index=names, columns=names)
+    new = pd.DataFrame(NEW[:5], columns=names)
+    weight = np.where(np.arange(110) % 10 == 3, 0.0, 1.0)
+    model = SimilarityRegressor(**PRE).fit(train, NUMBERS[:110], sample_weight=weight)
+    order = np.random.RandomState(2).permutation(110)
+    reasons = model.explain(new, train=train.iloc[order, order])
+    assert_allclose(reasons.score, model.predict(new), atol=1e-8)
+    assert_array_equal(reasons.items, model.explain(new, train=train).items)
+
+
+@pytest.mark.parametrize("own", [None, 2.0])
+def test_a_function_that_does_not_compare_items_with_themselves(own):
+    """All own similarities are missing, or some of them: new items have the median of the training items."""
+
+    def similarity(a, b):
+        i, j = int(a[5:]), int(b[5:])
+        if i == j and (own is None or i % 3 == 0):
+            return None
+        return float(np.exp(-D[i, j])) + (0.1 * (i % 4) if i == j else 0.0)
+
+    for cls, target in ((SimilarityClassifier, Y), (SimilarityRegressor, NUMBERS)):
+        model = cls(PairFunction(similarity, symmetric=True), kind="similarity", random_state=0)
+        model.fit(ITEMS[:110], target[:110])
+        predict = model.predict_proba if cls is SimilarityClassifier else model.predict
+        together = predict(ITEMS[110:])
+        assert np.all(np.isfinite(together))
+        middle = np.median(model.stack_.members.diagonal)
+        given = [
+            middle if own is None or i % 3 == 0 else 1.0 + 0.1 * (i % 4) for i in range(110, 160)
+        ]
+        assert_allclose(predict(ITEMS[110:], diag=given), together, atol=1e-10)
+
+
+def test_only_new_items_without_their_own_similarity_raise():
+    def similarity(a, b):
+        i, j = int(a[5:]), int(b[5:])
+        return None if i == j > 110 else float(np.exp(-D[i, j])) + (0.1 * (i % 4) if i == j else 0)
+
+    for landmarks in (None, 30):
+        kernel = PairFunction(similarity, symmetric=True)
+        model = SimilarityClassifier(
+            kernel, kind="similarity", landmarks=landmarks, random_state=0
+        ).fit(ITEMS[:110], Y[:110])
+        with pytest.raises(ValueError, match="None for 49 new items compared with themselves"):
+            model.predict(ITEMS[110:])

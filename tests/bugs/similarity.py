@@ -7,6 +7,67 @@ OWN = f"{OUT} -k own_target"
 BLOCKS = f"{OUT} -k choose_on_blocks"
 
 BUGS = [
+    # copies, gaps and own similarities
+    Bug(
+        "sim-points-among-copies",
+        "return model.out_of_fold_.rows[first_rows[places]]",
+        "return model.out_of_fold_.rows[places]",
+        "test_reasons.py -k copies_do_not_shift",
+    ),
+    Bug(
+        "sim-landmark-is-a-copy",
+        "positions = copies.first[positions]",
+        "positions = positions",
+        "test_landmarks.py -k may_be_copies",
+    ),
+    Bug(
+        "sim-copied-columns-vote-twice",
+        "return kind, np.where(later, -1, rows)",
+        "return kind, rows",
+        "test_landmarks.py -k may_be_copies",
+    ),
+    Bug(
+        "sim-gaps-of-basis",
+        'prepared.attributes["_completed_rows_"] = with_weight',
+        'prepared.attributes["_completed_rows_"] = prepared.attributes["_basis_rows"]',
+        "test_similarity_gaps.py -k have_copies",
+    ),
+    Bug(
+        "sim-gaps-in-another-order",
+        "train = align_train(train, column_labels(model))",
+        "pass",
+        "test_similarity_gaps.py -k given_again",
+    ),
+    Bug(
+        "sim-own-similarity-none",
+        "np.where(is_missing, np.median(self.stack_.members.diagonal), own)",
+        "own",
+        "test_similarity_gaps.py -k with_themselves",
+    ),
+    Bug(
+        "sim-one-way-without-diag",
+        "self.one_way_(items[:, self.used_], diagonal)",
+        "self.one_way_(items[:, self.used_])",
+        "test_conformal.py -k with_or_without_their_own",
+    ),
+    Bug(
+        "sim-one-way-covered-with-diag",
+        "average = self.one_way_.stack.average is_known = is_known or",
+        "average = self.one_way_.stack.average\n            is_known = True or",
+        "test_conformal.py -k with_or_without_their_own",
+    ),
+    Bug(
+        "sim-names-as-numbers",
+        "given = {str(name): one for name, one in value.items()}",
+        "given = dict(value)",
+        "test_several.py -k similarities_by_name",
+    ),
+    Bug(
+        "sim-huge-new-comparisons",
+        "if not size < 1e75:",
+        "if False:",
+        "test_similarity.py -k new_items_at_the_ends",
+    ),
     # one item that is far away or very long
     Bug(
         "sim-rounding-of-company",
@@ -28,8 +89,8 @@ BUGS = [
     ),
     Bug(
         "sim-copies-of-largest",
-        "np.nanmax(np.abs(K), axis=1, initial=0.0)",
-        "np.full(len(K), np.nanmax(np.abs(K), initial=0.0))",
+        "tolerance = relative * sizes.max(axis=1, initial=0.0)",
+        "tolerance = np.full(len(K), relative * sizes.max(initial=0.0))",
         "test_folds.py -k few_large_entries",
     ),
     Bug(
@@ -127,8 +188,8 @@ BUGS = [
     # sets and suspects
     Bug(
         "sim-sets-without-diag",
-        "prediction = self.stack_.average.out_of_fold_without_diag",
-        "prediction = self.stack_.average.out_of_fold",
+        "prediction = average.out_of_fold if is_known else average.out_of_fold_without_diag",
+        "prediction = average.out_of_fold",
         f"{OUT} -k rows_without_diag",
     ),
     Bug(
@@ -139,8 +200,8 @@ BUGS = [
     ),
     Bug(
         "sim-sets-of-one-way",
-        "prediction = self.one_way_.stack.average.out_of_fold",
-        "prediction = self.stack_.average.out_of_fold",
+        "average = self.one_way_.stack.average",
+        "average = self.stack_.average",
         f"{OUT} -k one_direction",
     ),
     Bug(
@@ -207,8 +268,8 @@ BUGS = [
     ),
     Bug(
         "sim-diagonals-by-name",
-        "return {name: diag.get(name) for name in names}",
-        "return dict(zip(names, diag.values()))",
+        "return {name: given.get(name, default) for name in names}",
+        "return dict(zip(names, given.values()))",
         f"{OUT} -k diagonals",
     ),
     Bug(
@@ -369,7 +430,7 @@ BUGS = [
     ),
     Bug(
         "sim-gaps-explained-from-raw",
-        "train, _ = fill_used(train, rows, model.n_features_in_)",
+        "train, _ = fill_used(train, model._completed_rows_, model.n_features_in_)",
         "train = np.nan_to_num(train)",
         "test_similarity_gaps.py -k explain",
     ),

@@ -185,10 +185,7 @@ class MatrixBasis(Basis):
                 "A model of a precomputed matrix does not keep it; pass the matrix it was fitted "
                 "on as train."
             )
-        if labels is not None and hasattr(train, "iloc"):
-            train = align_columns(train, labels, "train")
-            train = align_columns(train.T, labels, "train").T
-        matrix = check_square(train, "train")
+        matrix = check_square(align_train(train, labels), "train")
         if len(matrix) != self.n_train:
             raise ValueError(
                 f"train has {len(matrix)} items but the model was fitted on {self.n_train}; pass "
@@ -209,6 +206,14 @@ class MatrixBasis(Basis):
         full = np.zeros((len(coef), self.n_train), dtype=coef.dtype)
         full[:, self.rows] = coef
         return full
+
+
+def align_train(train: Any, labels: list[str] | None) -> Any:
+    """A matrix of the training items, given again, in the order of their labels, if it is a data frame with names."""
+    if labels is None or not hasattr(train, "iloc"):
+        return train
+    train = align_columns(train, labels, "train")
+    return align_columns(train.T, labels, "train").T
 
 
 def make_basis(kernel: Kernel, items: Any, weight: NDArray | None = None) -> Basis:

@@ -67,7 +67,8 @@ def _equal_matrix_rows(K: NDArray) -> NDArray:
     """Numbers of equal rows: candidates by a random projection, which are then compared entry by entry."""
     relative = 1e-5 if K.dtype == np.float32 else 1e-10
     # of each row by itself: rows of items that are far away or very long have much larger entries
-    tolerance = relative * np.nanmax(np.abs(K), axis=1, initial=0.0)
+    sizes = np.abs(np.where(np.isfinite(K), K, 0.0))
+    tolerance = relative * sizes.max(axis=1, initial=0.0)
     values = np.nan_to_num(K) @ np.random.RandomState(0).uniform(0.5, 1.5, K.shape[1])
     order = np.argsort(values, kind="stable")
     reach = 1.5 * K.shape[1] * tolerance[order]

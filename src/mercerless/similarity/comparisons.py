@@ -71,7 +71,11 @@ def compare_items(
     kind = check_kind(W, kind, "the kernel matrix")
     diagonal = as_similarities(np.diagonal(W), kind) if kind != "distance" else np.zeros(len(W))
     constant = same_value(diagonal)
-    each = None if constant is not None else as_similarities(_diagonal_of(kernel, items), kind)
+    each = None
+    if constant is None:
+        own = _diagonal_of(kernel, items)
+        _check_no_gaps(kernel, own)
+        each = as_similarities(own, kind)
     compared = LandmarkRows(X, each, RowReader(kind, diagonal, constant, compare=step), rows)
     return _pursue(compared, final, Y, weight) if pursued else compared
 
@@ -120,6 +124,8 @@ def compare_both_ways(
         constant = same_value(diagonal)
         if constant is None:
             own = np.diagonal(items) if kernel is None else _diagonal_of(kernel, items)
+            if kernel is not None:
+                _check_no_gaps(kernel, own)
             each = as_similarities(np.array(own), kind)
     reader = RowReader(kind, diagonal, constant, is_directed=True)
     compared = LandmarkRows(np.hstack([out, back]).astype(np.float64), each, reader, rows)
@@ -242,7 +248,10 @@ def _check_rows(C: Any, kind: str, rows: NDArray) -> tuple[str, NDArray]:
             f"The columns of X do not match landmarks: row {rows[i]} has {W[i, j]:.6g} in column "
             f"{j}, but row {rows[j]}, the landmark of that column, has {W[j, i]:.6g} in column {i}."
         )
-    return check_kind(W, kind), rows
+    kind = check_kind(W, kind)
+    later = np.ones(len(rows), dtype=bool)
+    later[np.unique(rows, return_index=True)[1]] = False
+    return kind, np.where(later, -1, rows)  # of landmarks that are copies one is the item
 
 
 def find_rows(C: Any, kind: str = "auto") -> tuple[str, NDArray]:

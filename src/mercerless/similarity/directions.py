@@ -345,16 +345,16 @@ class OneWay(NamedTuple):
     profiles: RowProfiles | None
     rows: DirectedRows | None  # empty, with the decay, if the stack has families on rows
 
-    def __call__(self, rows: NDArray) -> NDArray:
-        """Predictions for new rows."""
+    def __call__(self, rows: NDArray, diagonal: NDArray | None = None) -> NDArray:
+        """Predictions for new rows, with their own similarities if these are known."""
         if self.rows is not None:
             rows = rows.astype(np.float64)
         if self.profiles is None:
             K = as_new_similarities(rows, self.kind)
         else:
             K = self.profiles.similarities(rows)
-        diagonal = None
-        if self.constant is not None:
+        is_usual = diagonal is None or self.profiles is not None
+        if is_usual and self.constant is not None:
             diagonal = np.full(len(K), self.constant)
         new = Comparisons(K, diagonal, self.stack.members.diagonal)
         if self.rows is not None:

@@ -21,6 +21,7 @@ from mercerless.asymmetric.selection import decay_of
 from mercerless.core.basis import Basis, basis_type_of, is_precomputed, make_basis
 from mercerless.core.blocks import blockwise, is_dask, take_rows
 from mercerless.core.conformal import ConformalMixin, conformal_quantile, interval_radius
+from mercerless.core.copies import Gathered
 from mercerless.core.estimator import (
     GroupedPredictor,
     NamedClassifierMixin,
@@ -193,6 +194,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     scale_: NDArray
     _basis: Basis  # what new items are compared with
     _nearby_: NearbyItems | None = None  # among which the nearest of new items are looked for
+    _completed_rows_: NDArray  # the items between which missing comparisons were completed
 
     def __init__(
         self,
@@ -303,6 +305,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         equal for one of several similarities may differ for another, so these do not.
         """
         gaps = None
+        with_weight = task.used
         if is_precomputed(self.kernel) and not self._has_landmarks:
             X = align_matrix(X, may_cut=True)
             X, gaps = self._without_gaps(X, task)
@@ -329,6 +332,9 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         else:
             prepared = self._with_all_items(kernel, items, task)
         prepared.attributes.setdefault("gaps_", gaps)
+        if gaps is not None:
+            # copies are among them, which the basis leaves out
+            prepared.attributes["_completed_rows_"] = with_weight
         return prepared
 
     def _without_gaps(self, X: Any, task: SimilarityTask) -> tuple[Any, FilledGaps | None]:
@@ -570,7 +576,10 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         used = training.used
         items = items if len(used) == len(items) else items[used]
         if isinstance(requested, np.ndarray):
-            requested = _used_positions(requested, used)
+            requested = _used_positions(requested, used, task.copies)
+            is_rectangle = basis_type_of(kernel).given_as_matrix and self.direction != "both"
+            if not is_rectangle:  # whose columns stay, those of copies too
+                requested = requested[np.sort(np.unique(requested, return_index=True)[1])]
         if self.direction == "both":
             rows = self._compared_both_ways(kernel, items, requested, training, len(task.y), random)
         elif basis_type_of(kernel).given_as_matrix:
@@ -747,7 +756,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         blocks = []
         for items, back, diagonal in self._new_blocks(X, diag, reverse):
             if back is None and self.one_way_ is not None:
-                blocks.append(self.one_way_(items[:, self.used_]))
+                blocks.append(self.one_way_(items[:, self.used_], diagonal))
             else:
                 blocks.append(self.stack_(self._compare(items, back, diagonal)))
         return np.concatenate(blocks)
@@ -793,7 +802,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     def _test_rows(self, X: Any) -> Any:
         """New items; of comparisons with all columns of the training rows those with landmarks."""
         if self.gaps_ is not None and self._basis.given_as_matrix and self.landmarks_ is None:
-            X = fill_rows(X, self.gaps_.model, self._basis.rows, self._column_labels)
+            X = fill_rows(X, self.gaps_.model, self._completed_rows_, self._column_labels)
         if self.landmarks_ is None or not self._basis.given_as_matrix:
             return self._test_items(X)
         labels = self._column_labels
@@ -827,7 +836,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             return self._nearby_.of_new(items, compared)
         rows = self._new_rows(items, back)
         assert rows.back is not None
-        means = as_similarities((rows.out + rows.back) / 2.0, self.kind_)
+        means = as_new_similarities((rows.out + rows.back) / 2.0, self.kind_)
         if self.landmarks_ is not None:
             return TwoWayComparisons(means, diagonal, columns, rows.values())
         return with_rows(Comparisons(means, diagonal, columns), rows)
@@ -902,7 +911,19 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             diagonal = self.kernel_.diag(items)
         if diagonal is None:
             return None
-        return as_similarities(diagonal, self.kind_)
+        return self._completed_diagonal(as_similarities(diagonal, self.kind_))
+
+    def _completed_diagonal(self, own: NDArray) -> NDArray:
+        """Own similarities of new items; those for which a function gave None are the training items' median."""
+        is_missing = np.isnan(own)
+        if not is_missing.any():
+            return own
+        if self.gaps_ is None:
+            raise ValueError(
+                f"The kernel function gave None for {int(is_missing.sum())} new items compared "
+                "with themselves, but a number for every training item; return a number."
+            )
+        return np.where(is_missing, np.median(self.stack_.members.diagonal), own)
 
     def _held_out(  # type: ignore[override]
         self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
@@ -919,14 +940,15 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
     def _held_out_by(self, diag: ArrayLike | None, reverse: ArrayLike | None) -> OutOfFold:
         """Out-of-fold predictions of the whole average, or of the one for new items given in this way."""
         held_out = self.out_of_fold_
-        if self.one_way_ is not None and reverse is None:
-            prediction = self.one_way_.stack.average.out_of_fold[self._judged_place_]
-            return held_out._replace(prediction=self._decode(prediction))
         is_known = self.kind_ == "distance" or diag is not None or self.diagonal_ is not None
-        if is_known or not self._basis.given_as_matrix:
+        average = self.stack_.average
+        if self.one_way_ is not None and reverse is None:
+            average = self.one_way_.stack.average
+            is_known = is_known or self.one_way_.constant is not None
+        elif is_known or not self._basis.given_as_matrix:
             return held_out
-        prediction = self.stack_.average.out_of_fold_without_diag[self._judged_place_]
-        return held_out._replace(prediction=self._decode(prediction))
+        prediction = average.out_of_fold if is_known else average.out_of_fold_without_diag
+        return held_out._replace(prediction=self._decode(prediction[self._judged_place_]))
 
     def _decode(self, values: NDArray) -> NDArray:
         """Values of the stack as they are given to users."""
@@ -1024,8 +1046,10 @@ def _averaged(kernel: Kernel, X: Any, Y: Any) -> NDArray:
     return (kernel(X, Y) + kernel(Y, X).T) / 2.0
 
 
-def _used_positions(positions: NDArray, used: NDArray) -> NDArray:
-    """Positions among the items that carry weight."""
+def _used_positions(positions: NDArray, used: NDArray, copies: Gathered | None) -> NDArray:
+    """Positions among the items that carry weight, for a copy that of the item that stands for it."""
+    if copies is not None:
+        positions = copies.first[positions]
     if not np.all(np.isin(positions, used)):
         row = positions[~np.isin(positions, used)][0]
         raise ValueError(

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercerless.core.basis import align_train
 from mercerless.core.gaps import fill_gaps, fill_used
 from mercerless.core.memory import memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, train_again, two_likeliest
+from mercerless.core.validation import column_labels
 from mercerless.similarity.directions import DirectedRows, with_rows
 from mercerless.similarity.families import Comparisons
 from mercerless.similarity.landmark_families import Places
@@ -79,8 +81,10 @@ class StackReasonsMixin(ReasonsMixin):
 
 
 def rows_of_points(model: Any, stack: Stack) -> NDArray:
-    """Training rows at which a stack on landmarks places Gaussians."""
-    return model.out_of_fold_.rows[np.searchsorted(stack.judged, stack.points)]
+    """Training rows at which a stack on landmarks places Gaussians; the first of equal items stands for all."""
+    first_rows = np.unique(model._judged_place_, return_index=True)[1]
+    places = np.searchsorted(stack.judged, stack.points)
+    return model.out_of_fold_.rows[first_rows[places]]
 
 
 def known_comparisons(
@@ -100,7 +104,8 @@ def _train_comparisons(model: Any, train: ArrayLike | None) -> Comparisons:
     """The comparisons that a stack was fitted on."""
     rows = model._basis_rows
     if model.gaps_ is not None and train is not None:
-        train, _ = fill_used(train, rows, model.n_features_in_)
+        train = align_train(train, column_labels(model))
+        train, _ = fill_used(train, model._completed_rows_, model.n_features_in_)
     matrix = train_again(model, rows, train)
     if model.gaps_ is not None and train is None:  # a function gave None for some pairs
         matrix, _ = fill_gaps(matrix)

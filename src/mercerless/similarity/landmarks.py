@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 
 from mercerless.core.blocks import reduce_rows, take_rows
 from mercerless.core.memory import memory_budget
+from mercerless.core.validation import largest_entry
 from mercerless.similarity.families import (
     Comparisons,
     Members,
@@ -89,7 +90,13 @@ class RowReader:
 
 
 def as_new_similarities(matrix: NDArray, kind: str) -> NDArray:
-    """Rows of items as similarities; distances must not be negative."""
+    """Rows of items as similarities; raises for negative distances, and for entries whose squares are not finite."""
+    size = largest_entry(matrix)
+    if not size < 1e75:
+        raise ValueError(
+            f"X has comparisons of size {size:.0e}, which cannot be squared; leave out these "
+            "items, or give finite comparisons in the units of the training items."
+        )
     if kind == "distance" and matrix.min() < -1e-3 * abs(float(matrix.mean())):
         raise ValueError(f"Distances must not be negative, but the smallest is {matrix.min():.3g}.")
     return as_similarities(matrix, kind)

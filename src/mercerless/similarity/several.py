@@ -237,10 +237,9 @@ def new_items_of(X: Any, diag: Any, models: dict[str, Any]) -> dict[str, tuple[A
 
 def _diagonals_of(diag: Any, names: Any) -> dict[str, Any]:
     """Own similarities by name."""
-    if diag is None or (np.ndim(diag) == 0 and not isinstance(diag, dict)):
-        return dict.fromkeys(names, diag)
-    if isinstance(diag, dict):
-        return {name: diag.get(name) for name in names}
+    is_one_number = not isinstance(diag, (dict, list, tuple)) and np.ndim(diag) == 0
+    if is_one_number or isinstance(diag, dict):
+        return _by_name(diag, names, "diag", None)
     if len(diag) != len(names):
         raise ValueError(
             f"diag has {len(diag)} entries but there are {len(names)} similarities; give a dict or "
@@ -284,9 +283,10 @@ def fit_several(
         "landmarks": landmarks,
     }
     with_blocks = task._replace(block_of=training.block_of)
+    kinds = _by_name(estimator.kind, kernels, "kind", "auto")
     fitted: dict[str, _SimilarityInUnits] = {}
     for name, kernel in kernels.items():
-        options = shared | {"kernel": kernel, "kind": _of(estimator.kind, name)}
+        options = shared | {"kernel": kernel, "kind": kinds[name]}
         fitted[name] = _fit_named(fit_one, name, options, given[name], with_blocks)
 
     squares = np.sum([one.squares for one in fitted.values()], axis=0)
@@ -382,9 +382,16 @@ def _fit_named(
     return _SimilarityInUnits(fitted.model, fitted.stack, fitted.rows, unit, squares / unit)
 
 
-def _of(value: Any, name: str) -> Any:
-    """The value for one similarity, of a dict or for all."""
-    return value.get(name, "auto") if isinstance(value, dict) else value
+def _by_name(value: Any, names: Any, what: str, default: Any) -> dict[str, Any]:
+    """The value for each similarity: its own of a dict, which may leave some out, or the same for all."""
+    if not isinstance(value, dict):
+        return dict.fromkeys(names, value)
+    given = {str(name): one for name, one in value.items()}
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        known = ", ".join(map(repr, names))
+        raise ValueError(f"{what} has {unknown[0]!r}, but the similarities are {known}.")
+    return {name: given.get(name, default) for name in names}
 
 
 def _check_sizes(given: dict[str, Any], n: int) -> None:
@@ -428,7 +435,8 @@ def _same_landmarks(
     landmarks: Landmarks = as_landmarks(requested, ("uniform",))
     for name, part in given.items():
         if is_precomputed(kernels[name]) and np.shape(part)[1] == landmarks.number < n:
-            rows = find_rows(check_real(part), _of(estimator.kind, name))[1]
+            kind = _by_name(estimator.kind, kernels, "kind", "auto")[name]
+            rows = find_rows(check_real(part), kind)[1]
             if rows.min() < 0:
                 raise ValueError(
                     f"Similarity {name!r}: not all columns are found among the rows; name them in "
