@@ -169,10 +169,14 @@ def test_points_that_only_separate_thousands():
     problem = read_problem(write("t.csv", "\n".join(["a;b;label", *rows])))
     np.testing.assert_allclose(problem.X[:, 0], numbers)
     assert "read as 1234" in guesses(problem)["numbers"]
-    # decimals with three digits, and no whole number beside them
+    # decimals with three digits, and hardly a whole number beside them
     rows = [f"{1.001 + 0.1 * i:.3f};{i % 7};{label}" for i, label in enumerate(Y)]
+    rows[3] = f"2;3;{Y[3]}"
     problem = read_problem(write("t.csv", "\n".join(["a;b;label", *rows])))
-    np.testing.assert_allclose(problem.X[:, 0], 1.001 + 0.1 * np.arange(N))
+    np.testing.assert_allclose(problem.X[4:, 0], 1.001 + 0.1 * np.arange(4, N))
+    rows = [f"192.168.{100 + i}.{200 + i};{i % 7};{label}" for i, label in enumerate(Y)]
+    problem = read_problem(write("t.csv", "\n".join(["a;b;label", *rows])))
+    assert "numbers" not in guesses(problem)
 
 
 def test_decimal_commas_may_come_late():
@@ -331,6 +335,9 @@ def test_a_table_with_as_many_columns_as_rows_is_a_question(label_file):
     with pytest.raises(ValueError, match="say kind='table' if it is a table"):
         make_problem(table, Y)
     assert make_problem(table, Y, kind="table").X.shape == (N, N)
+    mangled = pd.DataFrame(table.to_numpy(), [f"s-{i}" for i in range(N)])
+    mangled.columns = [f"s.{i}" for i in range(N)]  # as R does
+    assert make_problem(mangled, Y).kind == "similarity"
     symmetric = pd.DataFrame(D, columns=genes)
     assert make_problem(symmetric, Y).kind == "distance"
     if label_file:

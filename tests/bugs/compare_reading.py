@@ -667,8 +667,8 @@ BUGS = [
     ),
     Bug(
         "read-decimals-with-three-digits-as-thousands",
-        "return found if are_beside_whole or are_several else",
-        "return found if True else",
+        "if not is_mixed and len(n_points) == 1:",
+        "if False:",
         f"{DOUBTS} -k thousands",
     ),
     Bug(
@@ -697,7 +697,7 @@ BUGS = [
     ),
     Bug(
         "read-square-tables-as-matrices",
-        "if not columns or set(columns) & set(rows):",
+        "if not columns or set(map(written_alike, columns)) & set(map(written_alike, rows)):",
         "if True:",
         f"{DOUBTS} -k as_many_columns",
     ),

@@ -264,7 +264,7 @@ def _check_order(rows: LabelRows, path: Path) -> None:
         )
 
 
-def _written_alike(name: str) -> str:
+def written_alike(name: str) -> str:
     """Return a name without what programs change: case, marks, and zeros in front of numbers."""
     without_zeros = re.sub(r"(?<!\d)0+(?=\d)", "", name.casefold())
     return re.sub(r"[\W_]+", "", without_zeros)
@@ -272,9 +272,9 @@ def _written_alike(name: str) -> str:
 
 def _check_spelling(unlabeled: list[str], others: set[str], path: Path) -> None:
     """Raise if items lack a label only because their names are written in another way."""
-    spellings = {_written_alike(name): name for name in others}
+    spellings = {written_alike(name): name for name in others}
     for item in unlabeled:
-        other = spellings.get(_written_alike(item))
+        other = spellings.get(written_alike(item))
         if other is not None:
             raise ValueError(
                 f"{name_of(path)} has a label for {other!r}, but the data has {item!r}; write the "

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 
 from mercerless.comparison.columns import coerce, find_columns
-from mercerless.comparison.labels import is_missing
+from mercerless.comparison.labels import is_missing, written_alike
 from mercerless.comparison.series import dtw
 from mercerless.core.gaps import fill_gaps
 from mercerless.core.memory import check_memory
@@ -517,7 +517,7 @@ def check_no_table(
 
     `option` is how to say the kind, with a place for it.
     """
-    if not columns or set(columns) & set(rows):
+    if not columns or set(map(written_alike, columns)) & set(map(written_alike, rows)):
         return
     differences = np.abs(X - X.T)
     if np.nanmax(differences) <= 1e-6 * np.nanmax(np.abs(X)):

@@ -661,22 +661,22 @@ def _point_of_thousands(rows: list[list[str]]) -> str:
     """Return a number such as 1.234 if points only separate thousands, else ''.
 
     All of them must be before three digits, and smaller numbers of the same column must have none: decimals with
-    exactly three digits would hardly be beside whole numbers.
+    exactly three digits are hardly beside whole numbers. Addresses such as 192.168.100.200 all have as many points.
     """
-    number = re.compile(r"[+-]?[\d.]*\.[\d.]*")
     found = ""
-    are_beside_whole = True
-    are_several = False
     for column in zip(*rows):
-        pointed = [cell for cell in column if number.fullmatch(cell)]
+        pointed = [cell for cell in column if re.fullmatch(r"[+-]?[\d.]*\.[\d.]*", cell)]
+        if not pointed:
+            continue
         if any(_without_points(cell) == cell for cell in pointed):
             return ""
-        if pointed:
-            found = found or pointed[0]
-            are_several = are_several or any(cell.count(".") > 1 for cell in pointed)
-            has_whole = any(re.fullmatch(r"[+-]?\d{1,3}", cell) for cell in column)
-            are_beside_whole = are_beside_whole and has_whole
-    return found if are_beside_whole or are_several else ""
+        n_whole = sum(re.fullmatch(r"[+-]?\d{1,3}", cell) is not None for cell in column)
+        is_mixed = n_whole > 1 and n_whole > 0.05 * len(pointed)
+        n_points = {cell.count(".") for cell in pointed}
+        if not is_mixed and len(n_points) == 1:
+            return ""
+        found = found or pointed[0]
+    return found
 
 
 def _has_thousands(column: Sequence[str]) -> bool:
