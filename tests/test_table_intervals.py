@@ -103,6 +103,18 @@ def test_intervals_count_groups_and_not_rows(cls):
         model.predict_interval(X[:2], 0.95)
 
 
+def test_ratios_keep_their_groups():
+    random = np.random.RandomState(0)
+    groups = np.arange(60) // 3
+    errors = random.normal(size=60)
+    spread = fit_spread(errors, np.zeros((60, 1)), groups)
+    assert_array_equal(spread.groups, groups[np.argsort(np.abs(errors))])
+    grows = np.linspace(0.0, 6.0, 60)
+    spread = fit_spread(np.exp(grows) * errors, grows[:, None], groups)
+    assert spread.gain > 0
+    assert len(spread.groups) == 60 and not np.array_equal(spread.groups, groups)
+
+
 def test_groups_of_one_row_are_no_groups():
     random = np.random.RandomState(0)
     X = random.normal(size=(80, 2))
