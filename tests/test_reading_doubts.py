@@ -214,6 +214,53 @@ def test_lower_case_of_fasta_is_no_other_letter():
     np.testing.assert_array_equal(problem.X, expected.X)
 
 
+@pytest.mark.parametrize("form", ["arff", "feather"])
+def test_numbers_that_a_file_declares_to_be_categories(form):
+    codes = np.arange(N) % 3
+    marks = np.arange(N) % 5 + 0.5
+    if form == "arff":
+        head = "@relation r\n@attribute a numeric\n@attribute code {0,1,2}\n"
+        head += "@attribute class {0.5,1.5,2.5,3.5,4.5}\n@data\n"
+        rows = [f"{a},{code},{mark}\n" for a, code, mark in zip(X[:, 0], codes, marks)]
+        path = write("t.arff", head + "".join(rows))
+    else:
+        path = "t.feather"
+        columns = {"code": pd.Categorical(codes), "class": pd.Categorical(marks)}
+        pd.DataFrame({"a": X[:, 0], **columns}).to_feather(path)
+    problem = read_problem(path)
+    assert problem.roles == {"a": "number", "code": "category"}
+    assert problem.task == "classification"
+    assert read_problem(path, task="regression").task == "regression"
+
+
+def test_evalues_in_the_place_of_bit_scores_raise():
+    def hits(order):
+        cells = [f"{i}\t{j}\t99.0\t90\t1\t0\t1\t90\t1\t90\t" for i in IDS for j in IDS]
+        ends = {"evalue": "1e-30", "bits": "150"}
+        return "".join(f"{cell}{ends[order[0]]}\t{ends[order[1]]}\n" for cell in cells)
+
+    pd.DataFrame({"id": IDS, "label": Y}).to_csv("y.csv", index=False)
+    problem = read_problem(write("h.tsv", hits(["evalue", "bits"])), labels="y.csv")
+    assert (problem.X == 150.0).all()
+    with pytest.raises(ValueError, match="with the evalue before the bit score"):
+        read_problem(write("h.tsv", hits(["bits", "evalue"])), labels="y.csv")
+
+
+def test_names_of_several_words_in_phylip():
+    rows = [f"Homo sap{i:02d} " + " ".join(map(str, row)) for i, row in enumerate(D)]
+    path = write("d.phy", "\n".join([str(N), *rows]) + "\n")
+    problem = read_problem(path, labels="y.txt")
+    assert problem.kind == "distance" and problem.ids[:2] == ("Homo_sap00", "Homo_sap01")
+    np.testing.assert_allclose(problem.X, D)
+
+
+def test_numbers_in_brackets_are_no_molecules():
+    rows = [f"[{i + 1}] {a} {b} {label}" for i, (a, b, _, label) in enumerate(ROWS)]
+    problem = read_problem(write("t.txt", "\n".join(rows)))
+    assert problem.kind == "table"
+    np.testing.assert_allclose(problem.X, X[:, :2])
+
+
 # -------------------------------------------------------------------------------------------------------- labels
 
 

@@ -137,7 +137,7 @@ def parse_fasta(text: str, path: Path) -> Items:
 
 def is_smiles(word: str) -> bool:
     """Whether a word may be a molecule in SMILES."""
-    atom = r"\[[^\]\s]+\]|Br|Cl|[BCNOPSFIbcnops*]"
+    atom = r"\[[^\]\s]*[A-Za-z*][^\]\s]*\]|Br|Cl|[BCNOPSFIbcnops*]"
     bond_or_ring = r"[=#$:/\\.()%\d@+-]"
     return re.fullmatch(rf"(?=[\[A-Za-z*])(?:{atom}|{bond_or_ring})+", word) is not None
 
@@ -300,6 +300,8 @@ def _arff_frame(rows: list[str], attributes: list[tuple[str, str]], what: str) -
         for place, (_, kind) in enumerate(attributes):
             if kind.lower().startswith(("numeric", "real", "integer")):
                 frame[place] = pd.to_numeric(frame[place])
+            elif kind.startswith("{"):
+                frame[place] = frame[place].astype("category")
     except pd.errors.ParserWarning:
         raise ValueError(
             f"{what} is not a readable ARFF file: rows have more than {len(names)} cells."
@@ -485,6 +487,12 @@ def parse_hits(text: str, path: Path) -> Pairs:
     for row in rows:
         pair = (row[0].strip(), row[1].strip())
         best[pair] = max(float(row[11]), best.get(pair, -np.inf))
+    if all(float(row[10]) > float(row[11]) for row in rows):
+        raise ValueError(
+            f"{name_of(path)}: the evalues in column 11 are larger than the bit scores in column "
+            "12; write the columns in the order of BLAST's -outfmt 6, with the evalue before the "
+            "bit score."
+        )
     return Pairs(
         path,
         [first for first, _ in best],

@@ -481,6 +481,9 @@ class _Source:
 
     def _parse_column(self, table: CellTable, name: str) -> NDArray:
         """Return the labels of a column, and record which words among numbers count as missing."""
+        if self.task is None and name in table.categories:
+            self.task = "classification"
+            self.guess("task", self.task, "the file says that they are categories", "task")
         cells = table.text(name)
         y = parse_labels(cells, f"column {name!r} of {self.what}", table.none_is_missing)
         if y.dtype.kind not in "iuf":
@@ -534,7 +537,8 @@ class _Source:
         matrices.check_even(table)
         frame = table.frame.copy()
         for name, column in table.frame.items():
-            frame[name] = self._cleaned(str(name), column)
+            if name not in table.categories:
+                frame[name] = self._cleaned(str(name), column)
             self._note_odd_numbers(str(name), frame[name])
         if self.kind is None:
             self.kind = "table"

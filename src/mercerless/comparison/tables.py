@@ -103,6 +103,7 @@ class CellTable:
     ``n_comments`` counts the lines among the rows that begin with # and were left out, ``merged`` says what became of
     merged cells. If ``is_sparse``, columns that the file lacks are zero. ``summary`` describes the last row if it
     has sums or means and was left out, ``thousands`` is a number whose point was taken as a mark of thousands.
+    ``categories`` are the columns that the file declares to hold categories, which may be numbers.
     ``amounts`` has the columns
     whose numbers have a currency or a percent sign in the file, with their cells as they are written.
     """
@@ -127,6 +128,7 @@ class CellTable:
     is_sparse: bool = False
     summary: str = ""
     thousands: str = ""
+    categories: tuple[str, ...] = ()
     amounts: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -244,7 +246,9 @@ def frame_table(frame: "DataFrame", path: Path) -> CellTable:
     ids = tuple(map(str, frame.index)) if is_named else None
     frame = frame.reset_index(drop=True)
     frame.columns = _unique_names(map(str, frame.columns), path)
-    return _with_ids(_with_amounts(CellTable(path, frame.apply(_plain), ids)))
+    categories = tuple(name for name in frame if isinstance(frame[name].dtype, pd.CategoricalDtype))
+    table = CellTable(path, frame.apply(_plain), ids, categories=categories)
+    return _with_ids(_with_amounts(table))
 
 
 def _check_cells(name: str, column: "Series", path: Path) -> None:
@@ -607,7 +611,16 @@ def _without_count(numbered: list[tuple[int, str]]) -> list[tuple[int, str]]:
             joined[-1] = (joined[-1][0], f"{joined[-1][1]} {line}")
         else:
             joined.append((number, line))
-    return joined
+    return [(number, _with_one_name(line, n_items)) for number, line in joined]
+
+
+def _with_one_name(line: str, n_items: int) -> str:
+    """Return a row of a PHYLIP matrix with the words of its name joined, if it is a square's row of this length."""
+    cells = line.split()
+    name, numbers = cells[:-n_items], cells[-n_items:]
+    if len(name) < 2 or not all(map(is_number, numbers)):
+        return line
+    return " ".join(["_".join(name), *numbers])
 
 
 class Dialect(NamedTuple):
