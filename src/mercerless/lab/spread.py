@@ -79,7 +79,7 @@ def fit_spread(errors: NDArray, signs: NDArray, groups: NDArray | None = None) -
     standard error.
     """
     squares = np.maximum(errors**2, np.finfo(float).tiny)
-    varies = squares.min() < squares.max()
+    varies = squares.min() < squares.max() and np.any(np.ptp(signs, axis=0) > 0)
     is_one_group = groups is not None and len(np.unique(groups)) == 1
     if len(errors) < LIMITS.fewest or is_one_group or not varies:
         return _one_deviation(squares, signs, groups)
