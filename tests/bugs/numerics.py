@@ -371,6 +371,91 @@ BUGS = [
         "return float(np.log(distance**2 / radius))",
         "test_dank_theory.py -k 'general_solver or rank'",
     ),
+    Bug(
+        "dank-theory-intercept",
+        "if not self.intercept:",
+        "if self.intercept is None:",
+        "test_dank_theory.py -k solves_18",
+    ),
+    Bug(
+        "dank-theory-monotone",
+        "best = max((best, theta, x), key=problem.value)",
+        "best = theta",
+        "test_dank_theory.py -k monotone",
+    ),
+    Bug(
+        "dank-theory-labels",
+        "if epsilon is None and not np.all(np.abs(y) == 1.0):",
+        "if epsilon is None and not np.all(np.abs(y) <= 1.0):",
+        "test_dank_theory.py -k cannot_take",
+    ),
+    Bug(
+        "dank-theory-lemma-8",
+        "if regression or sharp:",
+        "if sharp:",
+        "test_dank_theory.py -k by_hand",
+    ),
+    Bug(
+        "dank-single-precision-of-libsvm",
+        'if kernel.get("kernel") == "precomputed":',
+        "if False:",
+        f"{DANK} -k scale_of_a_matrix",
+    ),
+    Bug(
+        "dank-reciprocal-without-self-similarities",
+        "if np.ptp(diagonal) > 1e-6 * np.abs(diagonal).max():",
+        "if np.ptp(diagonal) > 1e6 * np.abs(diagonal).max():",
+        f"{DANK} -k self_similarities",
+    ),
+    # the hyper-kernel paper's elements
+    Bug(
+        "hyper-theory-half-of-the-weight",
+        "machine = tube_machine(signed, np.append(y, -y), C / 2, epsilon, twice, tol=tol)",
+        "machine = tube_machine(signed, np.append(y, -y), C, epsilon, twice, tol=tol)",
+        "test_hyper_theory.py -k equation_11",
+    ),
+    Bug(
+        "hyper-theory-loss-weight",
+        "C = 1.0 / (2.0 * alpha * float(weight.sum()))",
+        "C = 1.0 / (alpha * float(weight.sum()))",
+        "test_hyper_theory.py -k proposition_10",
+    ),
+    Bug(
+        "hyper-theory-clipped",
+        "excess = error(np.clip(of_sample(X), -clip, clip) - K)",
+        "excess = error(of_sample(X) - K)",
+        "test_hyper_theory.py -k proposition_10",
+    ),
+    Bug(
+        "hyper-theory-norm",
+        "if not norm >= 2:",
+        "if not norm > 0:",
+        "test_hyper_theory.py -k smaller_norm",
+    ),
+    Bug(
+        "hyper-small-targets",
+        "if size > 0 and not 1.0 <= size < 1024.0:",
+        "if size >= 1024.0:",
+        "test_hyper_estimators.py -k unit_of_similarities",
+    ),
+    Bug(
+        "hyper-objects-become-classes",
+        "array = _without_objects(np.asarray(y))",
+        "array = np.asarray(y)",
+        "test_hyper_estimators.py -k 'type_object or cannot_be_learned'",
+    ),
+    Bug(
+        "hyper-penalty-of-missing-entries",
+        "task = with_solvable_penalty(choice.task, target)",
+        "task = choice.task",
+        "test_hyper_estimators.py -k penalty_that_missing",
+    ),
+    Bug(
+        "hyper-admm-constant",
+        'options["fit_intercept"] = intercept',
+        'options["fit_intercept"] = True',
+        "test_hyper_theory.py -k equation_11",
+    ),
     # spectra, low rank
     Bug(
         "spectra-flip-as-clip",

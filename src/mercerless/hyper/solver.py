@@ -256,9 +256,12 @@ def svr_exact(
     Assumes K positive semi-definite. Certificate: the relative duality gap. libsvm always has an intercept; without
     one, every pair comes twice, once with the opposite sign (``s s' K`` and ``s y`` for signs s, at half the weight),
     where 0 is an optimal intercept by symmetry. That takes four times the memory. libsvm's tolerance is absolute, so
-    targets are brought to unit size first, by a power of two.
+    small and very large targets are brought to unit size first, by a power of two.
     """
-    unit = float(np.ldexp(1.0, np.frexp(np.abs(y).max(initial=0.0))[1] - 1)) if np.any(y) else 1.0
+    size = float(np.abs(y).max(initial=0.0))
+    unit = 1.0
+    if size > 0 and not 1.0 <= size < 1024.0:
+        unit = float(np.ldexp(1.0, np.frexp(size)[1] - 1))
     y = y / unit
     epsilon = epsilon / unit
     C = C / unit
