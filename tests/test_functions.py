@@ -1083,3 +1083,24 @@ def test_an_error_in_some_pairs_names_the_items():
     kernel = PairFunction(fails, symmetric=False)
     with pytest.raises(ValueError, match="for items 1 and 2"):
         kernel.with_some(["t", "u"], ["p", "q", "r"], np.array([[0, 1], [0, 2]]))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("def f(*parts): return len(parts)", "def f(parts): return len(parts)"),
+        ("def f(a, *, b): return a - b", "def f(a, b): return a - b"),
+        ("def f(**named): return len(named)", "def f(named): return len(named)"),
+    ],
+)
+def test_how_a_function_takes_its_arguments_is_part_of_its_state(before, after):
+    """The code inside is the same."""
+    functions = []
+    for source in (before, after):
+        names = {"__name__": "__main__"}
+        exec(source, names)
+        functions.append(names["f"])
+    first, second = functions
+    assert first.__code__.co_code == second.__code__.co_code
+    assert memo.state_of(first) != memo.state_of(second)
+    assert memo.fingerprint(first) != memo.fingerprint(second)

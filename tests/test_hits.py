@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import coo_array, csr_array
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
@@ -18,6 +18,7 @@ from mercerless import (
     UselessModelWarning,
     persistence,
 )
+from mercerless.core.conformal import set_thresholds
 from mercerless.similarity import hit_families as f
 from mercerless.similarity import hits as h
 from mercerless.similarity.hit_stack import fit_hit_stack
@@ -559,3 +560,55 @@ def test_a_frame_of_sparse_columns_is_explained(data):
         HitsClassifier().fit(frame, data[1])
     with pytest.raises(TypeError, match="for a full matrix use SimilarityClassifier"):
         HitsClassifier().fit(pd.DataFrame(data[0].toarray()), data[1])
+
+
+def test_sets_of_a_model_with_groups_are_those_of_new_groups(data):
+    S, y, R, _ = data
+    groups = np.array([f"group {k}" for k in np.random.default_rng(0).integers(30, size=180)])
+    model = HitsClassifier(random_state=0).fit(S, y, groups=groups)
+    held = model.out_of_fold_
+    assert_array_equal(held.groups, np.unique(groups, return_inverse=True)[1][held.rows])
+    thresholds = set_thresholds(held, 0.9)
+    assert np.all(thresholds != set_thresholds(held._replace(groups=None), 0.9))
+    expected = model.predict_proba(R) >= thresholds
+    assert_array_equal(model.predict_set(R, 0.9, allow_empty=True), expected)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_missing_groups_are_not_one_group(data, missing):
+    S, y, _, _ = data
+    groups = np.arange(180).astype(object) // 3
+    groups[[4, 90]] = missing
+    with pytest.raises(ValueError, match="groups is missing for 2 items, the first is item 4"):
+        HitsClassifier(random_state=0).fit(S, y, groups=groups)
+
+
+def test_folds_of_the_user_count_all_items(data):
+    S, y, R, _ = data
+    weight = np.ones(180)
+    weight[::9] = 0.0
+    kept = np.flatnonzero(weight)
+    fold_of = np.random.default_rng(0).integers(4, size=180)
+    splits = [(np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k)) for k in range(4)]
+    of_kept = [
+        (np.flatnonzero(fold_of[kept] != k), np.flatnonzero(fold_of[kept] == k)) for k in range(4)
+    ]
+    first = HitsClassifier(cv=splits, random_state=0).fit(S, y, sample_weight=weight)
+    second = HitsClassifier(cv=of_kept, random_state=0).fit(S[kept][:, kept], y[kept])
+    assert_allclose(first.predict_proba(R), second.predict_proba(R[:, kept]), rtol=1e-10)
+    assert_array_equal(np.sort(first.out_of_fold_.rows), kept)
+
+
+def test_distances_of_items_without_weight_do_not_count(data):
+    S, y, R, _ = data
+    D, new = (
+        csr_array((1.0 / hits.data, hits.indices, hits.indptr), hits.shape) for hits in (S, R)
+    )
+    weight = np.ones(180)
+    weight[::4] = 0.0
+    kept = np.flatnonzero(weight)
+    D = csr_array(D.multiply(np.where(weight > 0.0, 1.0, 50.0)[:, None]))
+    first = HitsClassifier(kind="distance", random_state=0).fit(D, y, sample_weight=weight)
+    second = HitsClassifier(kind="distance", random_state=0).fit(D[kept][:, kept], y[kept])
+    assert first.unit_ == second.unit_
+    assert_allclose(first.predict_proba(new), second.predict_proba(new[:, kept]), rtol=1e-10)

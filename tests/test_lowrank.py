@@ -14,6 +14,7 @@ from mercerless.kernels import (
     Epanechnikov,
     Gaussian,
     Log,
+    PairFunction,
     Precomputed,
     Sigmoid,
     as_kernel,
@@ -264,6 +265,9 @@ class TestLandmarks:
             select_landmarks(Gaussian(1.0), X, 2, "best")
         with pytest.raises(ValueError, match="need vectors"):
             select_landmarks(Precomputed(), np.eye(4), 2, "kmeans")
+        words = np.array(["a", "b", "ab", "ba"], dtype=object)
+        with pytest.raises(ValueError, match="k-means landmarks need rows of numbers"):
+            select_landmarks(PairFunction(lambda a, b: float(a == b)), words, 2, "kmeans")
 
 
 def test_the_error_is_that_on_unused_rows():

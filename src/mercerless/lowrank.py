@@ -605,6 +605,11 @@ class _ComputedEntries(NamedTuple):
 
     def vectors(self, X: Any) -> NDArray:
         """The rows as vectors."""
+        if isinstance(X, np.ndarray) and X.dtype.kind == "O":
+            raise ValueError(
+                "k-means landmarks need rows of numbers, and these items are objects; use "
+                "'uniform', or 'pursuit' if the estimator has it."
+            )
         return np.asarray(X, dtype=float)
 
 

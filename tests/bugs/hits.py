@@ -8,6 +8,31 @@ KIND = "test_hit_kind.py"
 
 BUGS = [
     Bug(
+        "hits-sets-forget-groups",
+        "stack.out_of_fold, given[stack.held_out], groups",
+        "stack.out_of_fold, given[stack.held_out]",
+        "test_hits.py -k sets_of_a_model_with_groups",
+    ),
+    Bug(
+        "hits-missing-groups",
+        "check_groups(groups, n) group_of = column_or_1d",
+        "group_of = column_or_1d",
+        "test_hits.py -k missing_groups",
+    ),
+    Bug(
+        "hits-folds-of-used-items",
+        "self.cv, every, every, groups=data.all_groups, used=data.used, **options",
+        "self.cv, targets, targets, groups=data.groups, **options",
+        "test_hits.py -k count_all_items",
+    ),
+    Bug(
+        "hits-unit-of-all-items",
+        "if len(used) < n: hits = csr_array(hits[used][:, used])",
+        "whole = hits\n        hits = csr_array(hits[used][:, used])\n"
+        "        _unit_of = lambda _, kind: float(np.median(whole.data))",
+        "test_hits.py -k without_weight_do_not_count",
+    ),
+    Bug(
         "hits-own-label-comes-back",
         "            returned[view] = [_returning(P, step)[:, None] * self.ballots.sums for step in steps]",
         "            returned[view] = [0.0 * self.ballots.sums for step in steps]",

@@ -9,6 +9,12 @@ PERSISTENCE, DATASETS, LEARNED = "test_persistence.py", "test_datasets.py", "tes
 LOCAL, SETS = "test_lab_kernels.py", "test_paper_sets.py"
 
 BUGS = [
+    Bug(
+        "memo-stars-of-arguments",
+        "*names, *_unusual_arguments(thing)",
+        "*names",
+        "test_functions.py -k takes_its_arguments",
+    ),
     # what tells items and functions apart
     Bug(
         "items-key-without-dtype",

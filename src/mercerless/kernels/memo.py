@@ -16,6 +16,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from hashlib import blake2b
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from pathlib import Path
 from threading import Lock
 from types import (
@@ -423,7 +424,7 @@ def _machinery(thing: Any) -> tuple:
     """How the parts of functions, classes and modules are written."""
     if isinstance(thing, CodeType):
         names = (thing.co_names, thing.co_varnames, thing.co_freevars)
-        return _stub, ("code", thing.co_code, *names), thing.co_consts
+        return _stub, ("code", thing.co_code, *names, *_unusual_arguments(thing)), thing.co_consts
     if isinstance(thing, ModuleType):
         if not _is_installed(thing.__name__):
             raise pickle.PicklingError("which attributes matter is unknown")
@@ -437,6 +438,14 @@ def _machinery(thing: Any) -> tuple:
     if isinstance(thing, _LruCache):
         return _stub, ("lru_cache",), thing.__wrapped__
     return _stub, ("slot", thing.__name__)
+
+
+def _unusual_arguments(code: CodeType) -> tuple:
+    """How many arguments are by keyword only and whether there are ``*args`` and ``**kwargs``; nothing if none are."""
+    stars = code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
+    if not code.co_kwonlyargcount and not stars:
+        return ()
+    return code.co_argcount, code.co_kwonlyargcount, stars
 
 
 def _stub(*name: Any) -> None:

@@ -1,12 +1,13 @@
 """The learners for hits: sparse similarities in, probabilities or numbers out."""
 
+from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.base import MultiOutputMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from mercerless.core.averaging import Units
 from mercerless.core.conformal import ConformalMixin
@@ -16,7 +17,7 @@ from mercerless.core.estimator import (
     NamedRegressorMixin,
     all_or_nothing,
 )
-from mercerless.core.folds import OutOfFold, Split, hold_out, make_folds
+from mercerless.core.folds import OutOfFold, Split, check_groups, hold_out, make_folds
 from mercerless.core.threads import blas_threads
 from mercerless.core.validation import (
     check_classes,
@@ -37,11 +38,25 @@ class HitInput(NamedTuple):
     """The training data of a learner on hits: the items that carry weight."""
 
     hits: TrainingHits
+    n_items: int  # how many there are, including those without weight
     used: NDArray  # their positions among all items
     weight: NDArray  # their weights, of mean one
-    groups: NDArray | None
+    all_groups: NDArray | None  # of all items
     kind: str
     unit: float | None  # of distances
+
+    @property
+    def groups(self) -> NDArray | None:
+        """Groups of the items that carry weight."""
+        if self.all_groups is None:
+            return None
+        return self.all_groups[self.used]
+
+    def of_all(self, values: NDArray) -> NDArray:
+        """Values of the items that carry weight among those of all items, which are 0."""
+        spread = np.zeros((self.n_items, *values.shape[1:]), dtype=values.dtype)
+        spread[self.used] = values
+        return spread
 
 
 class HitsLearner(ConformalMixin, FittedEstimator):
@@ -75,24 +90,27 @@ class HitsLearner(ConformalMixin, FittedEstimator):
                 f"X has shape {hits.shape} but y {n} items; give one row and one column per "
                 "training item (new items have rows of their own in predict)."
             )
-        kind = kind_of_hits(hits, self.kind)
         used = np.flatnonzero(weight > 0.0)
+        if len(used) < n:
+            hits = csr_array(hits[used][:, used])
+        kind = kind_of_hits(hits, self.kind)
         hits = _without_diagonal(hits)
         unit = _unit_of(hits, kind)
-        similarities = csr_array(_similarities(hits, unit)[used][:, used])
+        similarities = csr_array(_similarities(hits, unit))
         if not similarities.nnz:
             raise ValueError(
                 "X has no hits among the items that carry weight, so that there is nothing to "
                 "learn from; the diagonal does not count."
             )
+        group_of: NDArray | None = None
         if groups is not None:
-            groups = np.asarray(groups)
             check_consistent_length(weight, groups)
-            groups = groups[used]
+            check_groups(groups, n)
+            group_of = column_or_1d(groups)
         training = TrainingHits(similarities, self.direction == "both")
         _warn_of_items_without_hits(training.counts, "training items")
         weight = weight[used] / weight[used].mean()
-        return HitInput(training, used, weight, groups, kind, unit)
+        return HitInput(training, n, used, weight, group_of, kind, unit)
 
     def _fit_stack(
         self, data: HitInput, given: NDArray, targets: NDArray, classify: bool
@@ -103,7 +121,7 @@ class HitsLearner(ConformalMixin, FittedEstimator):
         """
         name = type(self).__name__
         random = check_random_state(self.random_state)
-        splits = self._splits(given, data.groups, classify, random)
+        splits = self._splits(given, data, classify, random)
         with blas_threads(len(given)):
             stack = fit_hit_stack(data.hits, targets, data.weight, classify, splits, random)
         truth = targets[stack.held_out]
@@ -112,11 +130,14 @@ class HitsLearner(ConformalMixin, FittedEstimator):
         warn_if_useless(losses, leave_one_out_constant(truth, weight), name, weight)
         self._stack = stack
         average = stack.average
+        groups = data.groups
+        if groups is not None:
+            groups = np.unique(groups, return_inverse=True)[1][stack.held_out]
         return {
             "members_": tuple(stack.family_of[average.chosen].tolist()),
             "weights_": average.weights,
             "out_of_fold_": OutOfFold(
-                data.used[stack.held_out], stack.out_of_fold, given[stack.held_out]
+                data.used[stack.held_out], stack.out_of_fold, given[stack.held_out], groups
             ),
             "certificate_": average.certificate,
             "kind_": data.kind,
@@ -125,18 +146,18 @@ class HitsLearner(ConformalMixin, FittedEstimator):
         }
 
     def _splits(
-        self,
-        targets: NDArray,
-        groups: NDArray | None,
-        classify: bool,
-        random: np.random.RandomState,
+        self, targets: NDArray, data: HitInput, classify: bool, random: np.random.RandomState
     ) -> list[Split]:
-        """Folds, or of many items a single tenth that is held out."""
+        """Folds of the items that carry weight, or of many items a single tenth that is held out."""
         items = np.arange(len(targets))[:, None]
-        options: dict[str, Any] = {"classify": classify, "groups": groups, "random_state": random}
+        options: dict[str, Any] = {"classify": classify, "random_state": random}
         if isinstance(self.cv, int) and len(targets) > THRESHOLDS.folded_items:
-            return [hold_out(0.1, items, targets, **options)]
-        return make_folds(self.cv, items, targets, **options)
+            return [hold_out(0.1, items, targets, groups=data.groups, **options)]
+        if self.cv is None or isinstance(self.cv, Integral):
+            return make_folds(self.cv, items, targets, groups=data.groups, **options)
+        # a splitter or an iterable counts all items, those without weight too
+        every = data.of_all(targets)
+        return make_folds(self.cv, every, every, groups=data.all_groups, used=data.used, **options)
 
     def _predict(self, X: Any, reverse: Any) -> NDArray:
         """Predictions of the stack for new items."""
