@@ -7,6 +7,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
+from mercerless import persistence
 from mercerless.cli import main
 from mercerless.commands import inspect, predict
 from mercerless.commands.fit import describe
@@ -373,6 +374,7 @@ def test_classes_that_may_be_gaps_are_mentioned():
     labels = [*Y[:-6], *(["Unknown"] * 6)]
     assert "'Unknown'" in guesses(make_problem(X, labels))["used as classes"]
     assert "used as classes" not in guesses(make_problem(X, Y))
+    assert "used as classes" not in guesses(make_problem(X, np.where(Y == "left", "+", "-")))
 
 
 @pytest.mark.parametrize("label_file", [True, False])
@@ -471,6 +473,16 @@ def test_numbers_of_training_may_be_truth_values_with_gaps_in_new_rows():
     np.testing.assert_array_equal(new_rows("n.csv", problem)["flag"], expected)
 
 
+def test_rows_that_get_no_prediction_are_mentioned(capsys):
+    problem = read_problem(write("t.csv", TABLE.assign(label=Y).to_csv(index=False)))
+    table = TABLE.set_axis(["#1", *IDS[1:]]).rename_axis("id")
+    total = ",".join(["Total", *map(str, TABLE[1:].sum())])
+    rows = new_rows(write("n.csv", table.to_csv() + total + "\n"), problem)
+    np.testing.assert_allclose(rows, X[1:])
+    printed = capsys.readouterr().out
+    assert "1 line among the rows begin with #" in printed and "sums or means" in printed
+
+
 def test_words_that_no_training_row_had_are_counted(capsys):
     colors = np.array(["red", "blue"])[np.arange(N) % 2]
     problem = read_problem(write("t.csv", TABLE.assign(k=colors, label=Y).to_csv(index=False)))
@@ -540,6 +552,14 @@ def test_names_beyond_ascii_are_written_for_excel(monkeypatch, tmp_path):
         assert main(["predict", "model.skops", "n.csv"]) == 0
         assert (tmp_path / "predictions.csv").read_bytes().startswith(mark + b"id,prediction")
         assert pd.read_csv("predictions.csv")["id"].tolist() == [name, "b"]
+
+
+def test_a_model_is_no_data():
+    """It is an archive of arrays, one of which may have the right number of columns."""
+    pytest.importorskip("skops")
+    persistence.save({"matrix": D}, "model.skops")
+    with pytest.raises(ValueError, match="seems to be a saved model; give a file of data"):
+        read_problem("model.skops", labels="y.txt")
 
 
 def test_signs_are_no_formulas():

@@ -315,6 +315,7 @@ def read_rows(path: str, choice: FileChoice, description: dict) -> tuple[Any, Se
         elif isinstance(content, Pairs):
             rows, ids = pair_rows(content, description)
         else:
+            note_left_out(content)
             content = content.with_gaps(description["missing"])
             ids = content.ids
             if description["kind"] == "table" and description["roles"] is not None:
@@ -514,6 +515,18 @@ def named_by_position(table: CellTable, description: dict) -> CellTable:
         f"{table.what} has {n_columns} columns; there must be {len(unlabeled)}, as in the training "
         "file without its labels."
     )
+
+
+def note_left_out(table: CellTable) -> None:
+    """Print a note for rows that get no prediction, and for numbers that may be read in two ways."""
+    if table.summary:
+        print(f"{table.what}: the last row ({table.summary}) has sums or means and is left out")
+    if table.n_comments:
+        n_lines = "1 line" if table.n_comments == 1 else f"{table.n_comments} lines"
+        print(f"{table.what}: {n_lines} among the rows begin with # and are left out as comments")
+    if table.thousands:
+        number = table.thousands.replace(".", "")
+        print(f"{table.what}: numbers such as {table.thousands} are read as {number}")
 
 
 def count_filled(table: CellTable) -> int:

@@ -258,6 +258,8 @@ def _zip_format(file: BinaryIO, path: Path) -> str:
     finally:
         file.seek(0)
     folders = {name.partition("/")[0] for name in names}
+    if "schema.json" in names:
+        raise ValueError(f"{name_of(path)} seems to be a saved model; give a file of data here.")
     if "xl" in folders:
         return "xlsx"
     if folders & {"word", "ppt"}:

@@ -769,7 +769,7 @@ def _note_like_classes(y: NDArray, guesses: list[Guess]) -> None:
     for name in map(str, np.unique(y)):
         spellings.setdefault(name.casefold(), []).append(name)
     gaps = [name for word in GAP_WORDS for name in spellings.get(word, [])]
-    if gaps:
+    if gaps and "+" not in spellings:
         why = "leave these items out, or say --missing, if they have no label"
         guesses.append(Guess("used as classes", listed(map(repr, gaps)), why, "missing"))
     alike = next((names for names in spellings.values() if len(names) > 1), None)
