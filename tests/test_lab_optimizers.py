@@ -97,6 +97,22 @@ def test_growth_ends_at_the_bound_by_whole_steps():
     assert len(np.unique(model.support_)) == model.n_support_
 
 
+def test_rows_above_the_bound_that_growth_did_not_see_are_said():
+    X, y = waves(40)
+    bounded = Support(5, selection="y", step=5, max_error=0.01)
+    steps = Adam(0.01, batch_size=16, n_steps=40, initial_scale=4.0)
+    repeated = np.vstack([X, X[:10]])
+    with pytest.warns(ConvergenceWarning, match="equal rows have different targets"):
+        model = algorithm1(bounded, steps).fit(repeated, np.concatenate([y, y[:10] + 0.5]))
+    assert model.max_error_ <= 0.01  # of the means of equal rows
+    X, y = waves(200)
+    with pytest.warns(ConvergenceWarning, match="growth saw 40 rows; set max_rows=200 to use all"):
+        model = algorithm1(bounded, steps, max_rows=40).fit(X, y)
+    scaled = 2 * (y - y.min()) / np.ptp(y) - 1
+    predicted = 2 * (model.predict(X) - y.min()) / np.ptp(y) - 1
+    assert model.max_error_ <= 0.01 < np.max((predicted - scaled) ** 2)
+
+
 def test_optimizers_take_turns_and_the_last_support_has_its_own_number_of_steps():
     X, y = waves(80)
     support = Support(10, selection="y", step=5, max_error=1e-9, max_support=20)

@@ -35,7 +35,7 @@ from mercerless.lab.base import (
     out_of_fold,
 )
 from mercerless.lab.data import Plan, Table, class_units, merge_rows, range_scaling, target_units
-from mercerless.lab.machine import LocalMachine, fit_machine
+from mercerless.lab.machine import LocalMachine, fit_machine, largest_error
 from mercerless.lab.model import FORMS, LocalForm, Settings, has_linear_part
 from mercerless.lab.optimizers import SGD, check_optimizer
 from mercerless.lab.spread import fit_spreads
@@ -167,10 +167,29 @@ class _LAB(LocalEstimator):
         self._check_memory(plan, X.shape, Y.shape[1], "set a smaller max_rows or n_support")
         report, n_iter = counting(progress)
         machine = fit_machine(table, plan, labels, random, report)
+        if plan.settings.grows and not is_dask(X):
+            self._warn_of_growth(table, plan, machine, largest_error(machine.form, X, Y))
         name = type(self).__name__
         judge_held_out(table, machine.held, machine.out_of_fold, machine.copy_correlation, name)
         form = machine.form.numbered(training.used)
         return table, machine._replace(form=form), n_iter()
+
+    @staticmethod
+    def _warn_of_growth(table: Table, plan: Plan, machine: LocalMachine, error: float) -> None:
+        """Warn if growth reached its bound for the rows that it saw, but other rows have larger errors."""
+        bound = plan.settings.growth
+        if bound is None or machine.max_error > bound or error <= bound * (1 + 1e-6):
+            return
+        if len(plan.rows) < table.shape[0]:
+            n = len(table.copies)
+            remedy = f"growth saw {len(plan.rows)} rows; set max_rows={n} to use all"
+        else:
+            remedy = "equal rows have different targets, which no function fits; raise max_error"
+        warn(
+            f"The largest squared error of a training row is {error:.3g}, more than "
+            f"max_error={bound}: {remedy}.",
+            ConvergenceWarning,
+        )
 
     def _finish(self, machine: LocalMachine, units: FeatureScaling, **others: Any) -> None:
         """Set everything together, so that an interrupted fit leaves nothing half done."""

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.core.blocks import take_rows
 from mercerless.core.descent import Report
+from mercerless.core.memory import row_blocks
+from mercerless.core.scaling import BLOCK_BYTES
 from mercerless.lab.data import Plan, Prepared, Table, noise_of_copies, prepare
 from mercerless.lab.model import Expansion, LocalForm, Rows, Total
 from mercerless.lab.selection import LocalLearner
@@ -25,7 +27,8 @@ class LocalMachine(NamedTuple):
     curve: NDArray  # (n_checkpoints, 2), iterations and mean squared errors of held-out rows
     loss_curve: NDArray  # the objective after every iteration
     certificate: float  # of the descent, see `State`
-    max_error: float  # the largest squared error on a training row, which growth bounds
+    # the largest squared error of the distinct rows that were learned on, which growth bounds
+    max_error: float
     copy_correlation: float
 
 
@@ -57,6 +60,16 @@ def fit_machine(
         max_error=float(np.max(np.sum(residual**2, axis=1))),
         copy_correlation=data.copy_correlation,
     )
+
+
+def largest_error(form: LocalForm, X: Any, Y: NDArray) -> float:
+    """The largest squared error of all rows, equal ones and those that were not learned on included."""
+    largest = 0.0
+    bytes_per_row = 24.0 * (X.shape[1] + len(form.centers))
+    for rows in row_blocks(len(Y), bytes_per_row, BLOCK_BYTES):
+        residual = form(np.asarray(X[rows])) - Y[rows]
+        largest = max(largest, float(np.max(np.sum(residual**2, axis=1))))
+    return largest
 
 
 def further_blocks(data: Prepared, plan: Plan) -> list[Callable[[], Rows]]:
