@@ -674,3 +674,31 @@ def test_landmarks_may_be_copies_of_other_items(data, distances):
     with pytest.raises(ValueError, match="names row 4, which has the weight 0"):
         weight = np.where(np.arange(N) == 4, 0.0, 1.0)
         classifier(kernel=TL1(5.0), landmarks=first).fit(X[:N], y[:N], sample_weight=weight)
+
+
+@pytest.mark.parametrize("landmarks", [20, Landmarks(20, "pursuit"), 200])
+@pytest.mark.parametrize("kind", ["linear", "distances"])
+def test_items_that_do_not_count_are_no_landmarks_of_a_square_matrix(
+    data, distances, kind, landmarks
+):
+    """Items without weight are as good as missing, and copies are one item with their weight."""
+    X, y = data
+    K = X @ X.T if kind == "linear" else distances
+    own = {"diag": np.diagonal(K)[N:]} if kind == "linear" else {}
+    model = classifier(landmarks=landmarks)
+
+    def proba(rows, weight):
+        fitted = model.fit(K[np.ix_(rows, rows)], y[rows], sample_weight=weight)
+        new = K[N:][:, rows]
+        by_landmarks = fitted.predict_proba(new[:, fitted.landmarks_], **own)
+        np.testing.assert_array_equal(fitted.predict_proba(new, **own), by_landmarks)
+        assert np.all(fitted._basis_rows >= 0)
+        return by_landmarks
+
+    every = np.arange(N)
+    weight = np.where(every % 10 == 3, 0.0, 1.0)
+    expected = proba(every[weight > 0.0], None)
+    np.testing.assert_allclose(proba(every, weight), expected, atol=1e-8)
+    places = np.sort(np.r_[every, [7, 30, 30]])
+    repeated = proba(places, None)
+    np.testing.assert_allclose(repeated, proba(every, np.bincount(places)), atol=1e-8)

@@ -7,6 +7,18 @@ OWN = f"{OUT} -k own_target"
 BLOCKS = f"{OUT} -k choose_on_blocks"
 
 BUGS = [
+    Bug(
+        "sim-landmarks-without-weight",
+        "if self._compares_all_items(kernel, items, requested):",
+        "if False:",
+        "test_landmarks.py -k do_not_count",
+    ),
+    Bug(
+        "sim-landmarks-among-used-columns",
+        'attributes["landmarks_"] = columns[attributes["landmarks_"]]',
+        "pass",
+        "test_landmarks.py -k do_not_count",
+    ),
     # copies, gaps and own similarities
     Bug(
         "sim-points-among-copies",

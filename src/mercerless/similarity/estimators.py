@@ -58,6 +58,7 @@ from mercerless.core.validation import (
     check_symmetric,
     check_targets,
     check_weight,
+    is_rounding,
     leave_one_out_constant,
     relative_asymmetry,
     warn,
@@ -574,7 +575,12 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             random_state=self.random_state,
         )
         used = training.used
-        items = items if len(used) == len(items) else items[used]
+        columns = None
+        if len(used) < len(items):
+            if self._compares_all_items(kernel, items, requested):
+                columns = used
+                items = items[:, used]
+            items = items[used]
         if isinstance(requested, np.ndarray):
             requested = _used_positions(requested, used, task.copies)
             is_rectangle = basis_type_of(kernel).given_as_matrix and self.direction != "both"
@@ -595,6 +601,8 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             remedy="use fewer folds (cv) or fewer landmarks",
         )
         attributes = _compared_with(rows, kernel, items, used)
+        if columns is not None:
+            attributes["landmarks_"] = columns[attributes["landmarks_"]]
         if self.direction == "both":
             attributes |= {"decay_": None, "asymmetry_": None}
         n_neighbors = getattr(requested, "neighbors", None)
@@ -603,6 +611,14 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             attributes["_nearby_"] = nearby
         source = LandmarkItems(rows, training.fold_of, random)
         return PreparedStack(source, training, attributes, rows.landmarks, None)
+
+    def _compares_all_items(self, kernel: Kernel, items: Any, requested: Any) -> bool:
+        """Whether items are a symmetric matrix of which some columns are to be landmarks."""
+        is_matrix = basis_type_of(kernel).given_as_matrix and not is_dask(items)
+        if not is_matrix or self.direction == "both" or not isinstance(requested, Landmarks):
+            return False
+        is_square = items.shape[0] == items.shape[1]
+        return is_square and is_rounding(relative_asymmetry(items), items.dtype)
 
     def _with_neighbors(
         self, kernel: Kernel, items: Any, rows: LandmarkRows, number: int
