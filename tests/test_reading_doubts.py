@@ -291,6 +291,35 @@ def test_numbered_labels_in_another_order_are_a_question():
     np.testing.assert_array_equal(read_problem("t.csv", labels="y.csv").y, Y)
 
 
+def test_names_beside_labels_in_arrays_count():
+    TABLE.set_axis(IDS).rename_axis("id").to_csv("t.csv")
+    np.savez("y.npz", ids=np.array(IDS)[SHUFFLED], y=Y[SHUFFLED])
+    np.testing.assert_array_equal(read_problem("t.csv", labels="y.npz").y, Y)
+    np.savez("d.npz", D=D, names=np.array(IDS))
+    pd.DataFrame({"id": IDS, "label": Y}).iloc[SHUFFLED].to_csv("y.csv", index=False)
+    problem = read_problem("d.npz", labels="y.csv")
+    assert problem.ids == tuple(IDS)
+    np.testing.assert_array_equal(problem.y, Y)
+
+
+def test_numbers_of_items_behind_labels_are_no_labels():
+    TABLE.to_csv("t.csv", index=False)
+    scores = RNG.normal(size=N).round(4)
+    pd.DataFrame({"score": scores, "id": range(N)}).to_csv("y.csv", index=False)
+    np.testing.assert_array_equal(read_problem("t.csv", labels="y.csv").y, scores)
+    pd.DataFrame({"score": scores, "other": scores[::-1]}).to_csv("y.csv", index=False)
+    with pytest.raises(ValueError, match="has 2 columns that may be labels"):
+        read_problem("t.csv", labels="y.csv")
+
+
+def test_groups_of_a_file_in_the_order_of_the_items_are_mentioned():
+    TABLE.assign(label=Y).to_csv("t.csv", index=False)
+    groups = pd.DataFrame({"id": IDS, "group": [f"g{i // 3}" for i in range(N)]})
+    groups.to_csv("g.csv", index=False)
+    found = guesses(read_problem("t.csv", groups="g.csv"))
+    assert "in the order of the items" in found["groups"]
+
+
 @pytest.mark.parametrize(
     "of_data, of_labels",
     [("{}", "{:03d}"), ("S{:02d}", "s{:02d}"), ("s-{}", "s.{}"), ("a {}", "a_{:02d}")],
@@ -403,10 +432,10 @@ def test_a_table_with_as_many_columns_as_rows_is_a_question(label_file):
 
 def test_columns_that_may_number_the_rows_and_other_splits_are_mentioned():
     table = TABLE.assign(CustomerID=RNG.permutation(10_000)[:N], label=Y)
-    table["split"] = ["train", "val", "test"] * (N // 3)
+    table["set"] = ["train", "val", "test"] * (N // 3)
     found = guesses(read_problem(write("t.csv", table.to_csv(index=False))))
     assert "'CustomerID'" in found["different in every row"]
-    assert "none by column 'split'" in found["split"]
+    assert "none by column 'set'" in found["split"]
 
 
 # ------------------------------------------------------------------------------------------------------ new rows
@@ -602,6 +631,27 @@ def test_rows_of_a_frame_are_items_for_a_kernel():
     expected = make_problem(words, Y)
     problem = make_problem(pd.DataFrame({"word": words}), Y, kind="strings")
     np.testing.assert_allclose(problem.X, expected.X)
+
+
+@pytest.mark.parametrize("triangle", [np.triu, np.tril])
+def test_one_triangle_of_a_matrix_is_used_for_both(triangle):
+    for matrix in (D, np.exp(-D)):
+        problem = make_problem(triangle(matrix), Y)
+        np.testing.assert_array_equal(problem.X, matrix)
+        assert "one triangle, used for both" in guesses(problem)["matrix"]
+    several = make_problem({"a": D, "b": triangle(D)}, Y)
+    np.testing.assert_array_equal(several.others["b"].X, D)
+    graph = triangle(D * (RNG.random((N, N)) < 0.2))  # directed, without cycles
+    np.testing.assert_array_equal(make_problem(graph, Y, kind="similarity").X, graph)
+
+
+def test_arguments_that_would_be_ignored_or_fail_raise():
+    with pytest.raises(ValueError, match="there is no X_test; pass both"):
+        make_problem(X, Y, y_test=Y)
+    with pytest.raises(ValueError, match="groups is missing for 30 of 30 items"):
+        make_problem(X, Y, groups=[None] * N)
+    with pytest.raises(ValueError, match="Column 'k' of X has cells of type list"):
+        make_problem(TABLE.assign(k=[[1, 2]] * N), Y)
 
 
 def test_numbers_among_objects_are_numbers():

@@ -217,6 +217,16 @@ def find_labels(arrays: dict[str, NDArray], side: str | None = None) -> str | No
     return None
 
 
+def find_names(arrays: dict[str, NDArray], n_items: int) -> list[str] | None:
+    """Return the names of the items if an array of words is named like them, else None."""
+    for key, value in arrays.items():
+        names = value.ravel()
+        is_named_so = key.lower() in NAMES.ids and names.dtype.kind in "US"
+        if is_named_so and len(names) == n_items == len(set(names.tolist())):
+            return names.astype(str).tolist()
+    return None
+
+
 def as_real(array: NDArray, what: str) -> NDArray:
     """Return `array` as real floats (float32 kept) with two dimensions; raise one sentence about `what` otherwise."""
     if array.dtype.kind not in "biuf":

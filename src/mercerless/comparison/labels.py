@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.comparison.arrays import find_labels, load_arrays
+from mercerless.comparison.arrays import find_labels, find_names, load_arrays
 from mercerless.comparison.files import existing_file, holds_arrays, holds_frame, name_of, open_file
 from mercerless.comparison.formats import content_text, parse_text, read_frame
 from mercerless.comparison.limits import LIMITS, NAMES
@@ -88,19 +88,24 @@ def read_labels(
     file, form = open_file(path)
     with file:
         if holds_arrays(form):
-            return _from_arrays(load_arrays(file, form, path), path)
-        rows = _read_rows(file, form, path)
+            arrays = load_arrays(file, form, path)
+            labels = _from_arrays(arrays, path)
+            names = find_names(arrays, len(labels))
+            if ids is None or names is None:
+                return labels
+            named = [[name, str(label)] for name, label in zip(names, labels.tolist())]
+            rows = LabelRows(["id", "label"], named)
+        else:
+            rows = _read_rows(file, form, path)
     if ids is not None and rows.width > 1:
         place = _place_of_names(rows, ids)
         if place is not None:
             return _labels_by_name(rows, place, ids, path)
         _check_names(rows, ids, path)
-    if ids is None and rows.width > 1:
-        _check_order(rows, path)
-    columns = list(range(rows.width))
-    names = {row[0] for row in rows.cells}
-    if rows.width > 1 and len(names) == len(rows.cells):
-        columns = columns[1:]
+    place = _place_of_any_names(rows)
+    if ids is None and place is not None:
+        _check_order([row[place] for row in rows.cells], path)
+    columns = [column for column in range(rows.width) if column != place]
     column = _label_column(rows.header, columns, path)
     cells = [row[column] for row in rows.cells]
     if n_items is not None and len(cells) == n_items + 1 and rows.header is None:
@@ -122,12 +127,13 @@ def _may_be_header(cells: list[str]) -> bool:
 
 
 def label_names(path: str | os.PathLike) -> set[str]:
-    """Return all cells of a file of names and labels, among them the names of the items; none for arrays."""
+    """Return all cells of a file of names and labels, among them the names of the items; of arrays only the names."""
     path = existing_file(path)
     file, form = open_file(path)
     with file:
         if holds_arrays(form):
-            return set()
+            arrays = load_arrays(file, form, path)
+            return set(find_names(arrays, len(_from_arrays(arrays, path))) or ())
         rows = _read_rows(file, form, path)
     if rows.width < 2:
         return set()
@@ -228,6 +234,26 @@ def _place_of_names(rows: LabelRows, ids: Sequence[str]) -> int | None:
     return best if shared[best] else None
 
 
+def _place_of_any_names(rows: LabelRows) -> int | None:
+    """Return the column that names or numbers the items, if there are several columns, or None.
+
+    It is one that is named so, or else the first in which all cells are different and none is a decimal.
+    """
+    if rows.width == 1:
+        return None
+    for place in range(rows.width):
+        is_named_so = rows.header is not None and rows.header[place].lower() in NAMES.ids
+        if is_named_so and _are_names([row[place] for row in rows.cells]):
+            return place
+    return 0 if _are_names([row[0] for row in rows.cells]) else None
+
+
+def _are_names(cells: list[str]) -> bool:
+    """Whether all cells are different, and none is a decimal."""
+    has_decimals = any("." in cell for cell in cells if is_plain_number(cell))
+    return len(set(cells)) == len(cells) and not has_decimals
+
+
 def are_positions(names: Sequence[str]) -> bool:
     """Whether names of rows only count them: 0, 1, 2, ..., or 1, 2, 3, ..., or V1, V2, V3, ... as in R."""
     for start, prefix in ((0, ""), (1, ""), (1, "V"), (1, "X")):
@@ -239,10 +265,7 @@ def are_positions(names: Sequence[str]) -> bool:
 def _check_names(rows: LabelRows, ids: Sequence[str], path: Path) -> None:
     """Raise if the first column names other items than the data, so that the order of the labels is unknown."""
     names = [row[0] for row in rows.cells]
-    are_names = len(set(names)) == len(names) and not any(
-        "." in name for name in names if is_plain_number(name)
-    )
-    if not are_names or are_positions(names) or are_positions(ids):
+    if not _are_names(names) or are_positions(names) or are_positions(ids):
         return
     raise ValueError(
         f"{name_of(path)} names other items, such as {names[0]!r}, than the data, such as "
@@ -251,9 +274,8 @@ def _check_names(rows: LabelRows, ids: Sequence[str], path: Path) -> None:
     )
 
 
-def _check_order(rows: LabelRows, path: Path) -> None:
-    """Raise if the first column numbers the items in another order than that of the rows."""
-    names = [row[0] for row in rows.cells]
+def _check_order(names: list[str], path: Path) -> None:
+    """Raise if names number the items in another order than that of the rows."""
     if are_positions(names) or not all(map(str.isdecimal, names)):
         return
     if are_positions(sorted(names, key=int)):

@@ -70,7 +70,7 @@ class UsualNames:
     #: Columns of groups that are never split.
     groups: tuple[str, ...] = ("group", "groups")
     #: Columns that mark training and test rows.
-    splits: tuple[str, ...] = ("split", "partition", "subset")
+    splits: tuple[str, ...] = ("split", "partition", "subset", "set", "dataset")
     #: First columns that name the rows.
     ids: tuple[str, ...] = (
         "",

@@ -200,6 +200,8 @@ def make_problem(
     for what, value, known in (("kind", kind, kinds), ("task", task, tasks)):
         if value not in (None, *known):
             raise ValueError(f"{what}={value!r} is not known; use {', '.join(known)}.")
+    if y_test is not None and X_test is None and test is None:
+        raise ValueError("y_test has labels of test items, but there is no X_test; pass both.")
     y, groups = (align_by_name(X, values) for values in (y, groups))
     y_test = align_by_name(X_test, y_test)
     more: dict[str, Any] = {"ids": None if ids is None else tuple(map(str, ids))}
@@ -212,6 +214,8 @@ def make_problem(
         more = {key: value for key, value in more.items() if value is not None} | fields
     if more.get("preprocessor") is None:
         X = _without_gaps(check_real(X, "X", allow_nan=True), kind, guesses)
+        if kind != "table":
+            X = _both_triangles(X, "X", guesses)
         _check_range(X, "The data")
     if kind is None:
         kind, why = guess_kind(X)
@@ -255,6 +259,7 @@ def _several_matrices(
     for name in rest:
         matrix, ids = _matrix_by_name(X[name], X[array], f"X[{name!r}]", f"X[{array!r}]")
         values = _without_gaps(check_real(matrix, f"X[{name!r}]", allow_nan=True), kind, guesses)
+        values = _both_triangles(values, f"X[{name!r}]", guesses)
         of_kind, why = (kind, "") if kind is not None else guess_kind(values)
         if of_kind not in MATRIX_KINDS:
             raise ValueError(
@@ -355,9 +360,10 @@ def _check_groups(groups: ArrayLike, n_items: int) -> NDArray:
         raise ValueError(
             f"groups has {len(groups)} entries for {n_items} items; there must be one per item."
         )
-    if len(np.unique(groups)) < 5:
+    n_groups = len(set(groups.tolist()))  # they may be of several types
+    if n_groups < 5 and not any(map(is_missing, groups.tolist())):
         raise ValueError(
-            f"There are {len(np.unique(groups))} groups; five-fold validation needs at least 5. If "
+            f"There are {n_groups} groups; five-fold validation needs at least 5. If "
             "they are no groups of items that belong together, do without (--groups none)."
         )
     return groups
@@ -427,6 +433,24 @@ def _without_gaps(X: NDArray, kind: str | None, guesses: list[Guess]) -> NDArray
     return done.X
 
 
+def _both_triangles(X: NDArray, what: str, guesses: list[Guess]) -> NDArray:
+    """Return a square matrix with both triangles, with a guess if one of them was all zero and the other was not."""
+    n_rows = len(X)
+    if X.shape != (n_rows, n_rows) or n_rows < 4:
+        return X
+    has_lower = any(X[i, :i].any() for i in range(n_rows))  # without a copy
+    has_upper = any(X[i, i + 1 :].any() for i in range(n_rows))
+    if has_lower == has_upper:
+        return X
+    filled = np.tril(X, -1) if has_lower else np.triu(X, 1)
+    n_pairs = n_rows * (n_rows - 1) // 2
+    if np.count_nonzero(filled) < 0.5 * n_pairs:  # a graph without cycles is so, too
+        return X
+    why = f"the other one of {what} is zero"
+    guesses.append(Guess("matrix", "one triangle, used for both", why, "kind"))
+    return X + filled.T
+
+
 def _compare_items(X, X_test, kind, similarity, guesses) -> tuple:
     """Return the matrix of the items and of the test items, its kind, the items, and the similarity."""
     X, X_test = (_rows_as_items(rows) for rows in (X, X_test))
@@ -459,6 +483,7 @@ def _rows_as_items(X: Any) -> Any:
 
 def _from_frame(X, X_test, kind, guesses) -> tuple:
     """Return a DataFrame as a matrix or a table of known columns, with the fields of `Problem` that describe it."""
+    _check_cells(X)
     X = X.infer_objects()  # numbers among Python's objects are numbers
     numeric = all(map(is_number_type, X.dtypes))
     names = tuple(map(str, X.columns))
@@ -508,6 +533,19 @@ def _from_frame(X, X_test, kind, guesses) -> tuple:
         "table",
         {"roles": described.roles, "preprocessor": described.preprocessor},
     )
+
+
+def _check_cells(X: Any) -> None:
+    """Raise if cells of a column are lists or the like."""
+    for name, column in X.items():
+        if column.dtype == object:
+            kinds = {type(cell).__name__ for cell in column}
+            nested = sorted(kinds & {"list", "tuple", "dict", "set", "ndarray"})
+            if nested:
+                raise ValueError(
+                    f"Column {name!r} of X has cells of type {nested[0]}; there must be one number "
+                    "or word in a cell."
+                )
 
 
 def check_no_table(

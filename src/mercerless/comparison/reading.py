@@ -260,7 +260,7 @@ class _Source:
         y = self._file_labels(self.label_file(self.labels, ()), len(items), ids)
         groups = None
         if self.groups not in (None, "none"):
-            groups = read_labels(self.groups or "", len(items), ids)
+            groups = self._file_labels(self.groups or "", len(items), ids, "groups")
         if len(items) == len(y) + 1 and self.kind == "strings":
             items = items[1:]  # a header
         return self.make(list(items), y, groups, kind="strings", ids=ids)
@@ -279,7 +279,8 @@ class _Source:
         label = self._label_array(arrays)
         if label is None:
             n_items = None if X.ndim == 1 else len(X)
-            y = self._file_labels(self.label_file(self.labels or "", arrays), n_items)
+            ids = None if n_items is None else arrays_module.find_names(arrays, n_items)
+            y = self._file_labels(self.label_file(self.labels or "", arrays), n_items, ids)
         else:
             y = label_values(arrays[label], f"{label!r} in {self.what}")
         where = self.what if len(arrays) == 1 else f"{name!r} in {self.what}"
@@ -296,13 +297,14 @@ class _Source:
         if self.use_split and side != "test" and label is not None:
             tests = self._test_arrays(arrays, base)
         groups = self._array_groups(arrays, len(y))
+        ids = arrays_module.find_names(arrays, len(y))
         if not further:
-            return self.make(X, y, groups, **tests)
+            return self.make(X, y, groups, ids=ids, **tests)
         matrices_of = {one: self._further_matrix(arrays, one) for one in further}
         if tests:
             tests["X_test"] = {name: tests["X_test"]}
             tests["X_test"] |= {one: self._test_rows(arrays, one) for one in further}
-        return self.make({name: X, **matrices_of}, y, groups, **tests)
+        return self.make({name: X, **matrices_of}, y, groups, ids=ids, **tests)
 
     def _further_matrix(self, arrays: dict[str, NDArray], name: str) -> NDArray:
         return arrays_module.as_real(arrays[name], f"{name!r} in {self.what}")
@@ -347,7 +349,8 @@ class _Source:
         if self.groups is not None:
             if self.groups in arrays:
                 return arrays[self.groups]
-            return read_labels(self.label_file(self.groups, arrays), n_items)
+            ids = arrays_module.find_names(arrays, n_items)
+            return self._file_labels(self.label_file(self.groups, arrays), n_items, ids, "groups")
         group = next((name for name in NAMES.groups if name in arrays), None)
         if group is None:
             return None
@@ -500,13 +503,13 @@ class _Source:
         return self._file_labels(self.labels or "", n_items, ids) if y is None else y
 
     def _file_labels(
-        self, path: str, n_items: int | None, ids: Sequence[str] | None = None
+        self, path: str, n_items: int | None, ids: Sequence[str] | None = None, what: str = "labels"
     ) -> NDArray:
-        """Return the labels of a file, and record that they are in order if names could not be compared."""
+        """Return the labels or groups of a file; record that they are in order if names could not be compared."""
         y = read_labels(path, n_items, ids)
         if label_names(path) and (ids is None or are_positions(ids)):
-            why = "the items of the data have no names to compare with those of the labels"
-            self.guess("labels", "in the order of the items", why, "labels")
+            why = f"the items of the data have no names to compare with those of the {what}"
+            self.guess(what, "in the order of the items", why, what)
         return y
 
     def _count_labels(self, table: CellTable) -> int:
@@ -749,7 +752,7 @@ class _Source:
             return None, table
         if name is not None and name not in names:
             if Path(name).is_file():
-                return read_labels(name, len(table.frame), table.ids), table
+                return self._file_labels(name, len(table.frame), table.ids, "groups"), table
             raise ValueError(f"{self.what} has no column {name!r}; it has {listed(names)}.")
         if name is None:
             name = next((column for column in names if column.lower() in NAMES.groups), None)
