@@ -13,7 +13,7 @@ from mercerless import AsymmetricRidgeClassifier, SimilarityClassifier, Similari
 from mercerless.asymmetric.selection import decay_of
 from mercerless.asymmetric.solver import asymmetric_ridge, largest_singular_value, two_sided_path
 from mercerless.core.folds import splits_of
-from mercerless.kernels import PairFunction
+from mercerless.kernels import LocalGaussian, PairFunction
 from mercerless.lowrank import Landmarks
 from mercerless.similarity.directions import ROWS, ClassShares, DirectedRows, row_families
 from mercerless.similarity.families import Setting, all_settings, default_families
@@ -549,3 +549,14 @@ def test_directed_landmarks_need_a_square_matrix_and_both_directions(links):
         two_way(50).fit(inner[:, :50], y)
     with pytest.raises(ValueError, match="needs both directions of new items"):
         two_way(50).fit(inner, y).predict(out)
+
+
+@pytest.mark.parametrize("direction", ["symmetric", "mean", "both"])
+def test_kernels_with_bandwidths_of_the_training_items_raise_an_error(direction):
+    """New items have no bandwidths: predictions depended on the order of as many new rows as training rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    local = LocalGaussian(rng.uniform(0.5, 2.0, size=X.shape))
+    for kernel in (local, 2.0 * local, [local, "rbf"], {"local": local, "rbf": "rbf"}):
+        with pytest.raises(ValueError, match="new items have none; use one bandwidth per feature"):
+            SimilarityRegressor(kernel, direction=direction).fit(X, X[:, 0])

@@ -66,6 +66,7 @@ from mercerless.core.validation import (
     weigh_classes,
 )
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction
+from mercerless.kernels.local import center_bandwidths
 from mercerless.lowrank import Landmarks
 from mercerless.similarity.comparisons import (
     add_neighbors,
@@ -243,6 +244,14 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
             check_option("kind", kind, ("auto", *KINDS))
         if isinstance(self.cv, Integral):
             count_folds(self.cv)
+        kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
+        if isinstance(self.kernel, dict):
+            kernels = list(self.kernel.values())
+        if any(center_bandwidths(kernel) for kernel in kernels):
+            raise ValueError(
+                "The kernel has bandwidths for every training item, and new items have none; use "
+                "one bandwidth per feature, or AsymmetricRidge, which needs none of new items."
+            )
 
     def _finish(self, attributes: dict[str, Any]) -> Self:
         """Set the attributes of a fit, in the units that users see."""
