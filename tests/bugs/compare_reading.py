@@ -107,8 +107,8 @@ BUGS = [
     ),
     Bug(
         "read-groups-in-the-order-of-the-file",
-        "read_labels(name, len(table.frame), table.ids)",
-        "read_labels(name, len(table.frame))",
+        'self._file_labels(name, len(table.frame), table.ids, "groups")',
+        'self._file_labels(name, len(table.frame), None, "groups")',
         f"{PROPERTIES} -k labels_and_groups",
     ),
     Bug(
@@ -713,4 +713,35 @@ BUGS = [
         "repr(estimator)",
         f"{DOUBTS} -k another_grid",
     ),
+    Bug(
+        "read-arrays-of-labels-without-their-names",
+        "if ids is None or names is None:",
+        "if True:",
+        f"{DOUBTS} -k names_beside_labels",
+    ),
+    Bug(
+        "read-numbers-of-items-as-labels",
+        "place = _place_of_any_names(rows)",
+        "place = 0 if rows.width > 1 else None",
+        f"{DOUBTS} -k numbers_of_items",
+    ),
+    Bug(
+        "read-a-triangle-as-directed",
+        "if has_lower == has_upper:",
+        "if True:",
+        f"{DOUBTS} -k one_triangle",
+    ),
+    Bug(
+        "read-evalues-as-bit-scores",
+        "if all(float(row[10]) > float(row[11]) for row in rows):",
+        "if False:",
+        f"{DOUBTS} -k evalues",
+    ),
+    Bug(
+        "read-declared-categories-as-numbers",
+        "if name not in table.categories:",
+        "if True:",
+        f"{DOUBTS} -k declares",
+    ),
+    Bug("read-a-model-as-data", 'if "schema.json" in names:', "if False:", f"{DOUBTS} -k no_data"),
 ]

@@ -247,8 +247,8 @@ def frame_table(frame: "DataFrame", path: Path) -> CellTable:
     frame = frame.reset_index(drop=True)
     frame.columns = _unique_names(map(str, frame.columns), path)
     categories = tuple(name for name in frame if isinstance(frame[name].dtype, pd.CategoricalDtype))
-    table = CellTable(path, frame.apply(_plain), ids, categories=categories)
-    return _with_ids(_with_amounts(table))
+    plain = CellTable(path, frame.apply(_plain), ids, categories=categories)
+    return _with_ids(_with_amounts(plain))
 
 
 def _check_cells(name: str, column: "Series", path: Path) -> None:
