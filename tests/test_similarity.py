@@ -401,6 +401,30 @@ def test_one_long_training_item_does_not_spoil_the_others():
     assert len(model.out_of_fold_.rows) == len(model.stack_.members.diagonal) == 200
 
 
+@pytest.mark.filterwarnings("ignore:.* items are near-copies of others")
+def test_pairs_that_are_far_apart_make_no_copies_of_near_items():
+    """Items of different parts of a graph have the distance 1e6; the others are near, but no copies in a fold."""
+    rng = np.random.default_rng(0)
+    part = np.repeat(np.arange(20), 10)
+    place = np.tile(np.arange(10), 20) + 0.1 * rng.normal(size=200)
+    y = (place > 4.5).astype(int)
+    D = np.where(part[:, None] == part, np.abs(place[:, None] - place), 1e6)
+    train = np.arange(200) % 4 > 0
+    model = automatic().fit(D[np.ix_(train, train)], y[train])
+    assert np.mean(model.predict(D[np.ix_(~train, train)]) == y[~train]) > 0.75
+    # distances of copies that are not 0 because of rounding: these are in one fold
+    X = rng.normal(size=(40, 3))
+    copies = np.vstack([X, X])
+    squares = (copies**2).sum(axis=1)[:, None] + (copies**2).sum(axis=1) - 2.0 * copies @ copies.T
+    noise = 1e-16 * rng.uniform(size=(80, 80))
+    D = np.sqrt(np.maximum(squares, 0.0) + noise + noise.T)
+    np.fill_diagonal(D, 0.0)
+    assert np.diagonal(D[:40, 40:]).min() > 0.0
+    labels = rng.integers(2, size=40)
+    model = automatic().fit(D, np.r_[labels, labels])
+    assert model.family_scores_["stack"]["accuracy"] < 0.75  # the copies would tell
+
+
 def test_a_zero_matrix_gives_class_frequencies():
     y = np.repeat([0, 1], [60, 20])
     model = automatic().fit(np.zeros((80, 80)), y)

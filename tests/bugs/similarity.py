@@ -8,6 +8,18 @@ BLOCKS = f"{OUT} -k choose_on_blocks"
 
 BUGS = [
     Bug(
+        "sim-folds-of-squares",
+        '_without_tiny_distances(mean) if kind == "distance" else comparisons.similarities',
+        "comparisons.similarities",
+        "test_similarity.py -k far_apart_make_no_copies",
+    ),
+    Bug(
+        "sim-rounded-copies-in-folds",
+        "np.where(D <= 1e-8 * D.max(axis=1, keepdims=True), 0.0, D)",
+        "D",
+        "test_similarity.py -k far_apart_make_no_copies",
+    ),
+    Bug(
         "sim-landmarks-without-weight",
         "if self._compares_all_items(kernel, items, requested):",
         "if False:",

@@ -389,7 +389,7 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
         comparisons = Comparisons.of(square_similarities(mean, kind))
         training = make_training(
             task,
-            comparisons.similarities,
+            _without_tiny_distances(mean) if kind == "distance" else comparisons.similarities,
             self.cv,
             classify=is_classifier(self),
             precomputed=True,
@@ -1060,6 +1060,16 @@ def _spread_of(prepared: PreparedStack, average: Average) -> ItemSpread | None:
         training.weight,
         training.fold_of,
     )
+
+
+def _without_tiny_distances(D: NDArray) -> NDArray:
+    """Distances, 0 if they are so small that rounding of their squares may have caused them.
+
+    Copies have equal rows of these. Rows of squares would not do: beside pairs that are far apart, such as those of
+    different parts of a graph, squares of all near items are equal up to rounding.
+    """
+    D = D.astype(np.float64)
+    return np.where(D <= 1e-8 * D.max(axis=1, keepdims=True), 0.0, D)
 
 
 def _auto_landmarks(n: int) -> int:
