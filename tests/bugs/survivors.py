@@ -65,8 +65,8 @@ BUGS = [
     ),
     Bug(
         "left-hits-groups-of-other-rows",
-        "groups = groups[used]\n        training = TrainingHits",
-        "groups = groups[: len(used)]\n        training = TrainingHits",
+        "return self.all_groups[self.used]",
+        "return self.all_groups[: len(self.used)]",
         "test_hits.py -k out_of_their_groups",
     ),
     Bug(
