@@ -381,6 +381,18 @@ def test_the_unit_of_similarities_cancels_in_support_vector_regression(landmarks
     assert scaled.certificate_ < 1e-4
 
 
+def test_the_unit_of_similarities_cancels_in_the_chosen_loss_weight():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    S = -np.log1p(np.abs(X[:, None] - X).sum(axis=2))
+    unit = 2.0**-20
+    # S in units of at least 1: smaller ones are brought there
+    S /= np.abs(S).max()
+    model = HyperSVR(GaussianHyper(1.5), epsilon=0.05, random_state=0).fit(X, S)
+    scaled = HyperSVR(GaussianHyper(1.5), epsilon=0.05 * unit, random_state=0).fit(X, unit * S)
+    assert scaled.C_ == model.C_ * unit
+    np.testing.assert_allclose(scaled.kernel_(X) / unit, model.kernel_(X), rtol=1e-9)
+
+
 def test_the_penalty_that_missing_entries_need_is_the_one_reported():
     X = np.random.default_rng(0).normal(size=(15, 2))
     S = -np.log1p(np.abs(X[:, None] - X).sum(axis=2))

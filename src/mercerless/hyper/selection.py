@@ -43,6 +43,7 @@ from mercerless.hyper.solver import (
     ridge_nonnegative,
     svr_admm,
     svr_exact,
+    unit_of_targets,
     whiten,
     whitened_sums,
 )
@@ -300,13 +301,15 @@ class Regression(NamedTuple):
     tol: float = 1e-5
     max_iter: int = 300
     n_jobs: int | None = None
+    # of the targets: an absolute loss grows with it, a squared one and the penalty with its square
+    unit: float = 1.0
 
     def loss_weight(self, n_items: float) -> float:
         """C for a part of this many items: as given, or the equivalent of the squared loss with alpha."""
         if self.C is not None:
             return float(self.C)
         assert self.alpha is not None
-        return float(1.0 / (2.0 * self.alpha * n_items**2))
+        return float(self.unit / (2.0 * self.alpha * n_items**2))
 
 
 def with_solvable_penalty(task: Regression, target: PairTarget) -> Regression:
@@ -661,6 +664,8 @@ def choose_regression(
         return _search_tensor(task, X, S, candidates, cv, random, report)
     if task.epsilon is None:
         return _search_ridge(task, X, target, candidates, cv, random, report)
+    if target.kind == "similarity":
+        task = task._replace(unit=unit_of_targets(target.values))
     # the squared loss ranks hyper-kernels alike, and is far faster
     squared = task._replace(alpha=None if len(candidates) > 1 else 1e-4)
     chosen, results, _ = _search_ridge(squared, X, target, candidates, cv, random, report)

@@ -241,6 +241,14 @@ def ridge_exact(
     return HyperSolution(coef, intercept, float(np.linalg.norm(residual) / size))
 
 
+def unit_of_targets(y: NDArray) -> float:
+    """A power of two that brings small and very large targets to unit size, NaN left out; 1 for ordinary ones."""
+    size = float(np.nanmax(np.abs(y), initial=0.0))
+    if size > 0 and not 1.0 <= size < 1024.0:
+        return float(np.ldexp(1.0, np.frexp(size)[1] - 1))
+    return 1.0
+
+
 def svr_exact(
     K: NDArray,
     y: NDArray,
@@ -258,10 +266,7 @@ def svr_exact(
     where 0 is an optimal intercept by symmetry. That takes four times the memory. libsvm's tolerance is absolute, so
     small and very large targets are brought to unit size first, by a power of two.
     """
-    size = float(np.abs(y).max(initial=0.0))
-    unit = 1.0
-    if size > 0 and not 1.0 <= size < 1024.0:
-        unit = float(np.ldexp(1.0, np.frexp(size)[1] - 1))
+    unit = unit_of_targets(y)
     y = y / unit
     epsilon = epsilon / unit
     C = C / unit
