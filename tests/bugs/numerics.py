@@ -287,8 +287,8 @@ BUGS = [
     ),
     Bug(
         "dank-svr-scale",
-        "v[model.support_] = size * model.dual_coef_[0]",
-        "v[model.support_] = model.dual_coef_[0]",
+        "v[model.support_] = size / unit * model.dual_coef_[0]",
+        "v[model.support_] = model.dual_coef_[0] / unit",
         f"{DANK} -k scale",
     ),
     Bug("dank-tuning-bound", "bound @ (a - image)", "bound @ (a + image)", f"{DANK_T} -k central"),
