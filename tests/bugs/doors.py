@@ -139,7 +139,7 @@ BUGS = [
     # copies and weights
     Bug(
         "doors-copies-are-lost",
-        "= observations.total(weight[used])\n    return Gathered",
+        "= observations.sums(weight[used])\n    return Gathered",
         "= weight[used][observations.first]\n    return Gathered",
         f"{CONTRACT} -k 'equal_repetition and KreinSVR'",
     ),

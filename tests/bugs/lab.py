@@ -249,8 +249,8 @@ BUGS = [
     ),
     Bug(
         "lab2-whole-numbers-as-floats",
-        "value == int(value): return str(int(value))",
-        "value == int(value): return str(value)",
+        "float(value).is_integer(): return str(int(value))",
+        "float(value).is_integer(): return str(value)",
         f"{PARTS} -k one_point_zero",
     ),
     Bug(

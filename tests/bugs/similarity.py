@@ -467,8 +467,8 @@ BUGS = [
     ),
     Bug(
         "sim-widths-forget-groups",
-        "if groups is not None and len(np.unique(groups)) < len(groups):",
-        "if False:",
+        "groups = out_of_fold.groups\n if groups is not None and len(np.unique(groups)) < len(groups):",
+        "groups = out_of_fold.groups\n        if False:",
         "test_similarity_spread.py -k groups_weights",
     ),
     Bug(

@@ -340,7 +340,7 @@ BUGS = [
     # weights
     Bug(
         "table-repeated-rows-count-once",
-        "w = observations.total(weights_or_ones(weight, len(copies)))",
+        "w = observations.sums(weights_or_ones(weight, len(copies)))",
         "w = np.ones(len(observations))",
         "test_table_weights.py -k by_hand",
     ),
