@@ -289,7 +289,7 @@ LEARNERS = {
     "svm-shift": "SVM on the shifted spectrum",
     "svm-raw": "SVM on the raw matrix",
     "neighbors": "nearest neighbors",
-    "lab": "LAB",
+    "table": "table learner",
     "vote": "vote of the three best",
 }
 
