@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
 NIGHTLY := .venv-nightly
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
+# -P: files in this folder do not stand in for packages
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -P -m pytest -n 2 --dist worksteal -q
 
-.PHONY: demo test test-all test-portable test-oldest test-nightly coverage format lint picture docs build clean
+.PHONY: demo test test-all test-portable test-oldest test-nightly mutants coverage format lint picture docs build clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "mercerless needs Python 3.11 or newer"'
@@ -23,11 +24,17 @@ demo: $(VENV)/.demo
 	$(BIN)/mercerless compare --output mercerless-report.html
 
 # What a newcomer waits for: everything but the tests marked slow.
-test: format
+test: $(VENV)/.test
 	$(PYTEST) -m "not slow"
 
-test-all: format
-	MERCERLESS_FUZZ=2000 $(PYTEST)
+test-all: $(VENV)/.test
+	MERCERLESS_FUZZ=400 $(PYTEST)
+
+# Random changes of the source that the tests should notice: N of them, drawn by SEED.
+N ?= 100
+SEED ?= 0
+mutants: $(VENV)/.test
+	$(BIN)/python tests/mutants.py $(N) $(SEED)
 
 # The numerical tests under other BLAS kernels, NumPy code paths and numbers of threads; RUNS="Haswell Nehalem" some.
 test-portable: $(VENV)/.test
@@ -41,7 +48,7 @@ $(OLDEST)/.test: pyproject.toml
 	touch $@
 
 test-oldest: $(OLDEST)/.test
-	MERCERLESS_OLDEST=1 OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 -q -m "not slow" -W default::DeprecationWarning
+	MERCERLESS_OLDEST=1 OMP_NUM_THREADS=1 $(OLDEST)/bin/python -P -m pytest -n 2 -q -m "not slow" -W default::DeprecationWarning
 
 # Pre-releases of what the library rests on; a failure here is a warning of what the next release will break.
 PRERELEASES := https://pypi.anaconda.org/scientific-python-nightly-wheels/simple
@@ -50,18 +57,23 @@ test-nightly:
 	$(NIGHTLY)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
 	$(NIGHTLY)/bin/python -m pip install --quiet --disable-pip-version-check --pre --upgrade \
 		--extra-index-url $(PRERELEASES) numpy scipy scikit-learn pandas
-	OMP_NUM_THREADS=1 $(NIGHTLY)/bin/python -m pytest -n 2 -q -m "not slow"
+	OMP_NUM_THREADS=1 $(NIGHTLY)/bin/python -P -m pytest -n 2 -q -m "not slow"
 
 # Lines and branches that the tests not marked slow run; what is missed is listed in htmlcov.
 coverage: $(VENV)/.test
 	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html --cov-report=xml
 
-format: $(VENV)/.test
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/codespell
+# Tracked files only: what users keep in this folder is their own.
+PYTHON_FILES := git ls-files -z '*.py' '*.pyi' | xargs -0
 
-lint: format
+format: $(VENV)/.test
+	$(PYTHON_FILES) $(BIN)/ruff check --fix --force-exclude
+	$(PYTHON_FILES) $(BIN)/ruff format --force-exclude
+
+lint: $(VENV)/.test
+	$(PYTHON_FILES) $(BIN)/ruff check --force-exclude
+	$(PYTHON_FILES) $(BIN)/ruff format --check --force-exclude
+	git ls-files -z | xargs -0 $(BIN)/codespell
 	$(BIN)/mypy
 
 # The report that the first pages link to.
@@ -75,7 +87,7 @@ picture: docs/_extra/sample-report.html
 
 docs: $(VENV)/.test docs/_extra/sample-report.html
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
-	rm -rf docs/generated  # pages of names that are no more
+	rm -rf docs/generated  # pages of removed names
 	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
 
 # Wheel and sdist, and the tests of the sdist on the installed wheel in an environment of its own.
@@ -86,7 +98,7 @@ build: $(VENV)/.test
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[test]"
 	mkdir dist/tested && tar -xzf dist/*.tar.gz -C dist/tested --strip-components 1 && rm -r dist/tested/src
-	cd dist/tested && OMP_NUM_THREADS=1 ../../.venv-wheel/bin/python -m pytest -n 2 -q -m "not slow" tests
+	cd dist/tested && OMP_NUM_THREADS=1 ../../.venv-wheel/bin/python -P -m pytest -n 2 -q -m "not slow" tests
 	rm -r dist/tested
 
 clean:
