@@ -84,8 +84,9 @@ def test_a_constant_added_to_the_kernel_changes_nothing(constraint):
 def test_scaled_kernel_and_targets_with_cross_validation(constraint):
     X, y = data()
     K = KERNEL(X)
-    first = KreinRidge("precomputed", constraint=constraint).fit(K, y)
-    second = KreinRidge("precomputed", constraint=constraint).fit(1e6 * K, 1e3 * y)
+    first = KreinRidge("precomputed", constraint=constraint, random_state=0).fit(K, y)
+    second = KreinRidge("precomputed", constraint=constraint, random_state=0)
+    second.fit(1e6 * K, 1e3 * y)
     assert_allclose(1e3 * first.predict(K), second.predict(1e6 * K), rtol=1e-7)
 
 
@@ -489,8 +490,8 @@ def test_linear_machine_on_an_embedding_of_all_landmarks_is_the_krein_machine():
     new, _ = data(20, 1)
     labels = y > 1
     axes = KreinEmbedding(KERNEL, n_components=None, center=False, landmarks=60, random_state=0)
-    machine = make_pipeline(axes, SVC(kernel="linear", tol=1e-8)).fit(X, labels)
     exact = KreinSVC(KERNEL, tol=1e-8).fit(X, labels)
+    machine = make_pipeline(axes, SVC(C=exact.C_, kernel="linear", tol=1e-8)).fit(X, labels)
     assert exact.n_negative_ > 5
     assert_allclose(machine.decision_function(new), exact.decision_function(new), atol=1e-5)
     assert_allclose(machine.decision_function(X), exact.decision_function(X), atol=1e-5)
@@ -637,9 +638,9 @@ def test_svc_equals_scikit_learn_on_the_flipped_matrix(kernel):
     flip_test = Kt @ (V * np.sign(s)) @ V.T
     for labels in (np.where(y > 1, 1, 0), classes(y)):
         ours = KreinSVC(kernel, decision_function_shape="ovo", tol=1e-10).fit(X, labels)
-        reference = SVC(kernel="precomputed", decision_function_shape="ovo", tol=1e-10).fit(
-            flip, labels
-        )
+        reference = SVC(
+            C=ours.C_, kernel="precomputed", decision_function_shape="ovo", tol=1e-10
+        ).fit(flip, labels)
         assert_allclose(
             ours.decision_function(Xt), reference.decision_function(flip_test), atol=1e-7
         )
@@ -650,11 +651,11 @@ def test_positive_definite_svc_and_svr_are_scikit_learns():
     X, y = data()
     kernel = Gaussian(1.0)
     ours = KreinSVC(kernel).fit(X, y > 1)
-    reference = SVC(kernel="precomputed").fit(kernel(X), y > 1)
+    reference = SVC(C=ours.C_, kernel="precomputed").fit(kernel(X), y > 1)
     assert_allclose(ours.decision_function(X), reference.decision_function(kernel(X)), atol=1e-2)
     ours = KreinSVR(kernel, tol=1e-10).fit(X, y)
-    reference = SVR(kernel="precomputed", tol=1e-10).fit(kernel(X), y)
-    assert_allclose(ours.predict(X), reference.predict(kernel(X)), atol=1e-6)
+    reference = SVR(C=ours.C_, kernel="precomputed", tol=1e-10).fit(kernel(X), y / y.std())
+    assert_allclose(ours.predict(X), y.std() * reference.predict(kernel(X)), atol=1e-6)
 
 
 def test_svc_scores_follow_the_votes():
@@ -709,6 +710,7 @@ def test_centered_machines_are_scikit_learns_on_the_flipped_centered_matrix(weig
     projector = (V[:, kept] * root[:, None] * np.sign(s[kept])) @ half.T
     rows = (K_new - share @ K) @ H.T @ projector
     settings = {"C": 2.0, "tol": 1e-8}
+    spread = np.sqrt(np.average((y - share @ y) ** 2, weights=weight))
     for ours, theirs, target in (
         (
             KreinSVC("precomputed", center=True, **settings),
@@ -718,11 +720,11 @@ def test_centered_machines_are_scikit_learns_on_the_flipped_centered_matrix(weig
         (
             KreinSVR("precomputed", center=True, **settings),
             SVR(kernel="precomputed", **settings),
-            y,
+            (y - share @ y) / spread,
         ),
     ):
         ours.fit(K, target, sample_weight=weight)
-        theirs.fit(flipped, target, sample_weight=weight)
+        theirs.set_params(C=ours.C_).fit(flipped, target, sample_weight=weight)
         name = "decision_function" if target.dtype == bool else "predict"
         assert_allclose(getattr(ours, name)(K_new), getattr(theirs, name)(rows), atol=1e-4)
 

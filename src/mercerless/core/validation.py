@@ -762,14 +762,14 @@ def warn_if_tube_is_useless(
         return
     if not np.any(coef):
         warn(
-            f"{name} uses no training row: all targets lie within epsilon={epsilon:g} of one "
-            "value. Lower epsilon, or divide y by its standard deviation.",
+            f"{name} uses no training row: all targets lie within epsilon={epsilon:g} "
+            "standard deviations of one value. Lower epsilon.",
             UselessModelWarning,
         )
     elif len(coef) >= 30 and np.mean(np.abs(coef) < (1 - 1e-6) * bound) <= 0.05:
         warn(
-            f"{name} predicts hardly any training row within epsilon={epsilon:g}: C is too small "
-            "for targets of this size. Raise C, or divide y by its standard deviation.",
+            f"{name} predicts hardly any training row within epsilon={epsilon:g} standard "
+            "deviations of y: C is too small. Raise C.",
             UselessModelWarning,
         )
 

@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from mercerless.core.memory import check_memory
+from mercerless.core.units import length_scales
 from mercerless.core.validation import check_real
 from mercerless.kernels.base import Kernel, check_cotangent, check_pair, check_theta
 from mercerless.kernels.dot_product import Polynomial, Sigmoid
@@ -270,8 +271,8 @@ def as_kernel(kernel: Any, X: NDArray | None = None, weight: NDArray | None = No
     kernel : Kernel, str, sklearn.gaussian_process.kernels.Kernel or callable
         - one of this library's kernels, returned as it is;
         - ``"precomputed"``: the rows are the matrix;
-        - ``"gaussian"``: `Gaussian` with the length scale that `sklearn.svm.SVC` takes from the data for
-          ``gamma="scale"``: ``length_scale**2 = n_features * X.var() / 2``;
+        - ``"gaussian"``: `Gaussian` with a length scale for every feature, its standard deviation times
+          ``sqrt(n_features / 2)``: what `sklearn.svm.SVC` takes for standardized features with ``gamma="scale"``;
         - a name of `sklearn.metrics.pairwise.pairwise_kernels`, with its default parameters: for ``"rbf"``,
           ``"laplacian"``, ``"poly"``, ``"polynomial"`` and ``"sigmoid"``, whose rate is ``1 / n_features``, the same
           function as `Gaussian`, `Laplace`, `Polynomial` or `Sigmoid` if X is given, else as `Metric`;
@@ -309,9 +310,7 @@ def as_kernel(kernel: Any, X: NDArray | None = None, weight: NDArray | None = No
         if kernel == "gaussian":
             if X is None:
                 return Gaussian(length_scale=np.sqrt(0.5))
-            variance = _variance(X, weight)
-            length_scale = np.sqrt(X.shape[1] * variance / 2) if variance > 0 else 1.0
-            return Gaussian(length_scale=length_scale)
+            return Gaussian(length_scale=length_scales(X, weight))
         if kernel in PAIRWISE_KERNEL_FUNCTIONS:
             if X is None:
                 return Metric(kernel)
@@ -347,16 +346,6 @@ def as_kernel(kernel: Any, X: NDArray | None = None, weight: NDArray | None = No
         "kernel must be a kernel object, a name, or a function of two items, not "
         f"{type(kernel).__name__}."
     )
-
-
-def _variance(X: NDArray, weight: NDArray | None) -> float:
-    """The variance of all entries of X, whose rows have these weights."""
-    if weight is None or np.ptp(weight) == 0.0:
-        return float(np.var(X, dtype=np.float64))
-    share = weight / weight.sum()
-    mean = share @ np.asarray(X.mean(axis=1, dtype=np.float64))
-    squares = ((X - mean) ** 2).mean(axis=1, dtype=np.float64)
-    return float(share @ np.asarray(squares))
 
 
 def _are_matrices(kernel: Any) -> bool:

@@ -36,10 +36,12 @@ from mercerless.core.folds import (
     warn_of_lonely_classes,
     warn_of_near_copies,
 )
+from mercerless.core.kinds import warn_if_distances
 from mercerless.core.memory import check_memory, format_bytes, memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers, explain_targets
 from mercerless.core.svm import Machine, Stabilized, pair_machines, stabilize, tube_machine
 from mercerless.core.timing import landmarks_remedy
+from mercerless.core.units import Standardizer, kernel_unit
 from mercerless.core.validation import (
     check_classes,
     check_number,
@@ -93,7 +95,10 @@ class _KreinModel(KernelPredictor):
     predict = blockwise(KernelPredictor.predict)
 
     def _matrix(self, basis: Basis) -> NDArray:
-        return check_symmetric(basis.matrix(), basis.matrix_name)
+        K = check_symmetric(basis.matrix(), basis.matrix_name)
+        if basis.given_as_matrix:
+            warn_if_distances(K, type(self).__name__)
+        return K
 
     def _evaluate(self, X: Any, *names: str) -> list[NDArray]:
         """``k(X, basis) @ coef.T`` for the attributes named, in blocks of rows so that no large matrix is kept."""
@@ -1042,7 +1047,8 @@ class KreinSVC(NamedClassifierMixin, _KreinMachine):
     kernel : str, Kernel or callable, default="gaussian"
         A kernel object, ``"precomputed"``, one of scikit-learn's metric names, or a function of two items.
     C : float, default=1.0
-        Inverse strength of the penalty.
+        Inverse strength of the penalty, for items of variance one in feature space: multiplying all similarities by a
+        number changes nothing.
     negative_penalty : float, default=1.0
         Penalty of f- relative to that of f+.
     loss : {"hinge", "squared_hinge"}, default="hinge"
@@ -1064,6 +1070,8 @@ class KreinSVC(NamedClassifierMixin, _KreinMachine):
     dual_coef_ : ndarray of shape (n_pairs, n)
         Coefficients for the original kernel, dense even though the machine on ``|K|`` is sparse.
     intercept_ : ndarray of shape (n_pairs,)
+    C_ : float
+        C of the machine on ``|K|``: `C` over the mean diagonal of the centered ``|K|``.
     support_ : ndarray
         Rows that support the machine on ``|K|``.
     certificate_ : float
@@ -1132,18 +1140,19 @@ class KreinSVC(NamedClassifierMixin, _KreinMachine):
             remedy = landmarks_remedy(len(labels), "KreinRidgeClassifier")
             progress.expect(5.0, len(labels), remedy)
             basis, weight, stabilized = self._stabilized(X, labels, weight)
+            C = self.C / kernel_unit(stabilized.kernel, weight)
             pairs = pair_machines(
                 stabilized.kernel,
                 labels[basis.rows],
                 len(classes),
-                self.C,
+                C,
                 weight,
                 loss=self.loss,
                 tol=self.tol,
                 max_iter=self.max_iter,
             )
             machines = list(progress.each("pair", pairs))
-            self._store(basis, machines, stabilized, classes_=classes)
+            self._store(basis, machines, stabilized, C_=C, classes_=classes)
 
     @blockwise
     def decision_function(self, X: Any) -> NDArray:
@@ -1185,9 +1194,9 @@ class KreinSVR(NamedRegressorMixin, _KreinMachine):
     kernel : str, Kernel or callable, default="gaussian"
         A kernel object, ``"precomputed"``, one of scikit-learn's metric names, or a function of two items.
     C : float, default=1.0
-        Inverse strength of the penalty.
+        Inverse strength of the penalty, for items and targets of variance one.
     epsilon : float, default=0.1
-        Half the width of the tube without loss.
+        Half the width of the tube without loss, in standard deviations of y.
     negative_penalty, center, tol, max_iter : object
         See `KreinSVC`.
 
@@ -1196,7 +1205,7 @@ class KreinSVR(NamedRegressorMixin, _KreinMachine):
     dual_coef_ : ndarray of shape (1, n)
         Coefficients for the original kernel.
     intercept_ : ndarray of shape (1,)
-    support_, certificate_, n_negative_, kernel_, X_fit_ : object
+    C_, support_, certificate_, n_negative_, kernel_, X_fit_ : object
         As of `KreinSVC`.
 
     See Also
@@ -1247,19 +1256,26 @@ class KreinSVR(NamedRegressorMixin, _KreinMachine):
             remedy = landmarks_remedy(len(target), "KreinRidge")
             progress.expect(5.0, len(target), remedy)
             basis, weight, stabilized = self._stabilized(X, target, weight)
+            units = Standardizer.fit(target[basis.rows][:, None], weight)
+            target = units(target[basis.rows][:, None])[:, 0]
+            C = self.C / kernel_unit(stabilized.kernel, weight)
             machine = tube_machine(
                 stabilized.kernel,
-                target[basis.rows],
-                self.C,
+                target,
+                C,
                 self.epsilon,
                 weight,
                 tol=self.tol,
                 max_iter=self.max_iter,
             )
-            warn_if_tube_is_useless(
-                type(self).__name__, target[basis.rows], machine.coef, self.C * weight, self.epsilon
+            name = type(self).__name__
+            warn_if_tube_is_useless(name, target, machine.coef, C * weight, self.epsilon)
+            spread = float(units.spread[0])
+            machine = machine._replace(
+                coef=spread * machine.coef,
+                intercept=float(units.undo(np.array([machine.intercept]))[0]),
             )
-            self._store(basis, [machine], stabilized)
+            self._store(basis, [machine], stabilized, C_=C)
 
     def _predict(self, X: Any) -> NDArray:
         return self._scores(X)[:, 0]

@@ -122,7 +122,9 @@ def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: in
     free = np.ones(len(Z), dtype=bool)
     chosen = np.empty(n_support, dtype=int)
     for j in range(n_support):
-        i = int(np.argmin(np.where(free, distances[:, j], np.inf)))
+        to_center = np.where(free, distances[:, j], np.inf)
+        # the two rows of a cluster are equally far, and rounding must not decide
+        i = int(np.argmax(to_center <= (1 + 1e-6) * to_center.min()))
         free[i] = False
         chosen[j] = i
     return rows[chosen]

@@ -1,0 +1,20 @@
+"""A warning for matrices of distances that are given as kernels."""
+
+from numpy.typing import NDArray
+
+from mercerless.core.validation import warn
+from mercerless.spectra import matrix_kind
+
+
+def warn_if_distances(K: NDArray, learner: str, name: str = "X") -> None:
+    """Warn if a square matrix holds distances, by the rule of `mercerless.spectra.matrix_kind`.
+
+    For learners that read a matrix as a kernel, in which large values mean similar items.
+    """
+    if matrix_kind(K).kind not in ("distance", "dissimilarity"):
+        return
+    warn(
+        f"{name} looks like distances, but {learner} reads it as a kernel, in which large values "
+        "mean similar items; use SimilarityClassifier or SimilarityRegressor, or put "
+        "mercerless.spectra.DissimilarityKernel() before this estimator in a pipeline."
+    )
