@@ -7,7 +7,7 @@ chunks are, and only the sums travel.
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mercerless.core.memory import row_blocks
 from mercerless.core.validation import check_real
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -132,16 +133,16 @@ def map_rows(
     return _map_chunk(X, function, bytes_per_row, n_columns, dtype, budget)
 
 
-def blockwise(method: Callable[..., Any]) -> Callable[..., Any]:
+def blockwise(method: Callable[P, T]) -> Callable[P, T]:
     """Let a method that maps rows to results, such as predict, take Dask arrays: lazily, chunk by chunk."""
 
     @wraps(method)
-    def lazily(self, X, *args, **kwargs):
+    def lazily(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_dask(X):
-            return method(self, X, *args, **kwargs)
+            return method(self, X, *args, **kwargs)  # type: ignore[call-arg, arg-type]
         X = check_rows(X)
         # one row, to raise errors now and to learn the shape and type of results
-        one = method(self, X[:1].compute(), *args, **kwargs)
+        one: Any = method(self, X[:1].compute(), *args, **kwargs)  # type: ignore[call-arg, arg-type]
         apply = partial(_call, method.__name__, self, args, kwargs)
         return map_rows(
             apply,
@@ -151,7 +152,7 @@ def blockwise(method: Callable[..., Any]) -> Callable[..., Any]:
             dtype=one.dtype,
         )
 
-    return lazily
+    return cast(Callable[P, T], lazily)
 
 
 def _call(name, estimator, args, kwargs, X):

@@ -3,12 +3,14 @@
 Also what classifiers share: targets for classes, one column of scores per class, votes of pairs.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -47,6 +49,10 @@ from mercerless.kernels import Kernel, MatrixFunction, PairFunction, as_kernel
 from mercerless.kernels.base import own_kernel
 from mercerless.kernels.items import recognize, takes_objects
 from mercerless.lowrank import Landmarks, select_landmarks
+
+E = TypeVar("E")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class NamedClassifierMixin(ClassifierMixin):
@@ -95,11 +101,11 @@ class NamedRegressorMixin(RegressorMixin):
         return super().score(X, align_by_name(X, y), align_by_name(X, sample_weight))
 
 
-def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+def all_or_nothing(fit: Callable[Concatenate[E, P], T]) -> Callable[Concatenate[E, P], T]:
     """Let a fit that fails or is interrupted leave the estimator as it was: fitted as before, or not at all."""
 
     @wraps(fit)
-    def transaction(self, *args, **kwargs):
+    def transaction(self: E, *args: P.args, **kwargs: P.kwargs) -> T:
         before = dict(vars(self))
         try:
             return fit(self, *args, **kwargs)
@@ -152,7 +158,7 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
             )
 
     @contextmanager
-    def _progress(self, max_subtasks: int | None = None) -> Iterator["Progress"]:
+    def _progress(self, max_subtasks: int | None = None) -> Iterator[Progress]:
         """Report the beginning and the end of a fit to callbacks; yields the `Progress` that reports its steps."""
         context = self._init_callback_context(max_subtasks=max_subtasks)
         context.call_on_fit_task_begin(estimator=self)
@@ -461,7 +467,7 @@ class Progress:
         self.clock.expect(seconds_of_products(n_products, n_rows), n_rows, remedy)
 
     @contextmanager
-    def task(self, name: str) -> Iterator["Progress"]:
+    def task(self, name: str) -> Iterator[Progress]:
         """A part of the fit that has steps of its own."""
         context = self.context.subcontext(task_name=name, max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self.estimator)

@@ -2,9 +2,11 @@
 
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import sklearn
+
+F = TypeVar("F")
 
 __all__ = ["CallbackSupportMixin", "import_optional", "with_callbacks"]
 
@@ -64,10 +66,16 @@ class NoCallbacks:
 
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
 except ModuleNotFoundError:  # before scikit-learn 1.9
     CallbackSupportMixin = NoCallbacks
 
-    def with_callbacks(method):
+    def _with_callbacks(method: F) -> F:
         """Leave the method as it is."""
         return method
+
+
+def with_callbacks(method: F) -> F:
+    """scikit-learn's decorator of `fit`, for callbacks, which keeps the type of the method."""
+    return _with_callbacks(method)

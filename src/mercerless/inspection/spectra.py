@@ -15,9 +15,13 @@ from mercerless.spectra import Indefiniteness, as_similarities, indefiniteness, 
 
 
 def _matrix_of(estimator: Any, X: Any) -> NDArray:
-    """The kernel matrix of `X` by a fitted estimator's kernel, or `X` itself if it is precomputed."""
+    """The kernel matrix of `X`, or of the kept items, by a fitted estimator; `X` itself if it is precomputed."""
     check_is_fitted(estimator)
     kernel = getattr(estimator, "kernel_", None)
+    if X is None:
+        X = getattr(estimator, "X_fit_", None)
+    if X is None:
+        raise ValueError(f"This {type(estimator).__name__} keeps no training items; pass X.")
     if callable(kernel):
         return kernel(X)
     if estimator.__sklearn_tags__().input_tags.pairwise:
@@ -93,7 +97,7 @@ class SpectrumDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: ArrayLike, *, name: str | None = None, **kwargs: Any
+        cls, estimator: Any, X: Any = None, *, name: str | None = None, **kwargs: Any
     ) -> Self:
         """Draw the spectrum of the kernel matrix that a fitted estimator has on `X`.
 
@@ -101,8 +105,9 @@ class SpectrumDisplay(Display):
         ----------
         estimator : estimator
             Fitted, with a ``kernel_`` attribute or with ``kernel="precomputed"``.
-        X : array-like
-            The items; the square matrix itself if the estimator works on precomputed matrices.
+        X : array-like or None, default=None
+            The items; the square matrix itself if the estimator works on precomputed matrices. None shows the
+            ``eigenvalues_`` of the estimator if it has them, or the matrix of its training items.
         name : str or None, default=None
             Name of the matrix for the title; None uses the estimator's class.
         **kwargs : dict
@@ -115,6 +120,9 @@ class SpectrumDisplay(Display):
         """
         if name is None:
             name = type(estimator).__name__
+        values = getattr(estimator, "eigenvalues_", None)
+        if X is None and values is not None:
+            return cls(values, name=name).plot(**kwargs)
         return cls.from_matrix(_matrix_of(estimator, X), name=name, **kwargs)
 
     def _draw(self, ax: Any, scale: str = "symlog") -> None:
@@ -227,7 +235,7 @@ class KernelMatrixDisplay(Display):
     def from_estimator(
         cls,
         estimator: Any,
-        X: ArrayLike,
+        X: Any = None,
         y: ArrayLike | None = None,
         *,
         name: str | None = None,
@@ -239,8 +247,9 @@ class KernelMatrixDisplay(Display):
         ----------
         estimator : estimator
             Fitted, with a ``kernel_`` attribute or with ``kernel="precomputed"``.
-        X : array-like
-            The items; the square matrix itself if the estimator works on precomputed matrices.
+        X : array-like or None, default=None
+            The items, None for the training items that the estimator keeps; the square matrix itself if the estimator
+            works on precomputed matrices.
         y : array-like of shape (n,) or None, default=None
             The class or the numeric target of every row.
         name : str or None, default=None
