@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from mercerless import LABClassifier, LABRegressor
-from mercerless.core.averaging import TABLE_NUMBERS, average
+from mercerless.core.averaging_old import TABLE_NUMBERS, average
 from mercerless.core.calibration import calibrate_scores
 from mercerless.core.choice import choice_parts
 from mercerless.core.folds import OutOfFold, make_folds

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mercerless import SimilarityClassifier, SimilarityRegressor, SimilaritySVC
-from mercerless.core.averaging import Units, mix
+from mercerless.core.averaging_old import Units, mix
 from mercerless.core.calibration import calibrate, calibrate_scores, cross_calibrate
 from mercerless.core.conformal import set_thresholds
 from mercerless.core.folds import OutOfFold, assign_folds, blind_folds, splits_of

@@ -8,7 +8,7 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import cross_val_score
 
 from mercerless import SimilarityClassifier, SimilarityRegressor
-from mercerless.core.averaging import mix
+from mercerless.core.averaging_old import mix
 from mercerless.kernels import TL1, Gaussian
 
 N = 90

@@ -21,7 +21,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from stacks import fit_settings
 
-from mercerless.core.averaging import STACKED_CLASSES, STACKED_NUMBERS, average, paired_z
+from mercerless.core.averaging_old import STACKED_CLASSES, STACKED_NUMBERS, average, paired_z
 from mercerless.core.calibration import calibrate, fit_temperature, sharpen
 from mercerless.similarity.families import (
     NEED_DIAGONAL,

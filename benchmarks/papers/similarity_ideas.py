@@ -38,7 +38,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from mercerless import SimilarityClassifier, SimilarityRegressor
-from mercerless.core import averaging
+from mercerless.core import averaging_old as averaging
 from mercerless.core.calibration import calibrate, fit_temperature, sharpen
 from mercerless.core.folds import assign_folds, splits_of
 from mercerless.kernels import MatrixFunction

@@ -15,7 +15,7 @@ from mercerless.asymmetric.solver import (
     coupled_ridge,
     landmark_ridge,
 )
-from mercerless.core.averaging import TWO_SIDES, average
+from mercerless.core.averaging_old import TWO_SIDES, average
 
 
 def _shares_of_sides() -> Mapping[str, tuple[float, float]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.core.averaging import TABLE_NUMBERS, average
+from mercerless.core.averaging_old import TABLE_NUMBERS, average
 from mercerless.core.choice import cross_chosen
 from mercerless.core.descent import Report
 from mercerless.core.folds import Split, some_rows

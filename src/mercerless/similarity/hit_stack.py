@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.core.averaging import STACKED_CLASSES, STACKED_NUMBERS, average
+from mercerless.core.averaging_old import STACKED_CLASSES, STACKED_NUMBERS, average
 from mercerless.core.calibration import Calibration, calibrate, fit_temperature, sharpen
 from mercerless.core.folds import Split
 from mercerless.similarity.hit_families import HitFamily, default_families

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from mercerless.core.averaging import Mixture
+from mercerless.core.averaging_old import Mixture
 from mercerless.core.reasons import Explained
 from mercerless.similarity.families import SplitScore
 from mercerless.similarity.stack import Average, Stack

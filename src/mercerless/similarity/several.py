@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from mercerless.core.averaging import Mixture, mix
+from mercerless.core.averaging_old import Mixture, mix
 from mercerless.core.estimator import is_precomputed
 from mercerless.core.folds import OutOfFold, splits_of, warn_of_near_copies
 from mercerless.core.reasons import Explained

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from mercerless.core.averaging import Units
+from mercerless.core.averaging_old import Units
 from mercerless.core.conformal import ConformalMixin
 from mercerless.core.estimator import (
     FittedEstimator,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from mercerless.core.averaging import paired_z
+from mercerless.core.averaging_old import paired_z
 from mercerless.core.conformal import conformal_quantile
 from mercerless.core.folds import Split, splits_of
 from mercerless.similarity.families import Comparisons

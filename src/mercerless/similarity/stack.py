@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.core import averaging
-from mercerless.core.averaging import STACKED_CLASSES, STACKED_NUMBERS, Units, paired_z
+from mercerless.core import averaging_old as averaging
+from mercerless.core.averaging_old import STACKED_CLASSES, STACKED_NUMBERS, Units, paired_z
 from mercerless.core.calibration import Calibration, calibrate, fit_temperature, sharpen
 from mercerless.core.folds import OutOfFold, Split, splits_of
 from mercerless.similarity.families import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.core.averaging import paired_z
+from mercerless.core.averaging_old import paired_z
 from mercerless.core.folds import assign_folds
 from mercerless.lab.model import Rows
 from mercerless.table.small import small_model, small_predictions, small_table

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import boxcox, inv_boxcox, ndtri
 from scipy.stats import boxcox_normmax, iqr, rankdata
 
-from mercerless.core.averaging import TABLE_NUMBERS, average
+from mercerless.core.averaging_old import TABLE_NUMBERS, average
 from mercerless.core.folds import assign_folds
 from mercerless.core.scaling import FeatureScaling, standard_scaling
 from mercerless.core.validation import weights_or_ones

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from mercerless.core.averaging import TABLE_CLASSES, TABLE_NUMBERS, average
+from mercerless.core.averaging_old import TABLE_CLASSES, TABLE_NUMBERS, average
 from mercerless.core.calibration import calibrate_each, calibrate_scores
 from mercerless.core.choice import choice_parts
 from mercerless.core.folds import OutOfFold, Split
