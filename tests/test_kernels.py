@@ -36,6 +36,8 @@ from mercerless.kernels import (
     GaussianProcessKernel,
     Kernel,
     Laplace,
+    LocalExponential,
+    LocalGaussian,
     Log,
     Metric,
     PairFunction,
@@ -630,3 +632,39 @@ def test_a_metric_with_parameters_is_not_declared_definite():
     assert odd.definite is None
     assert np.linalg.eigvalsh(odd(np.eye(3)))[0] < -0.1
     assert Metric("sigmoid").definite is False
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 1e-6)])
+@pytest.mark.parametrize("shape", [(40, 1), (300, 5), (1300, 4), (600, 70), (300, 200)])
+@pytest.mark.parametrize("far", [1e3, 99999999.0, 1e15])
+def test_a_far_item_changes_no_value_between_the_others(shape, far, dtype, tolerance):
+    random = np.random.default_rng(shape[1])
+    n, d = shape
+    X = (random.normal(size=shape) * random.choice([1.0, 10.0], size=(1, d))).astype(dtype)
+    X[1] = X[0]
+    X[3] = X[2] + dtype(1e-3)
+    with_far = np.vstack([X, np.full((1, d), far), np.full((1, d), far * 1.001)]).astype(dtype)
+    widths = random.uniform(0.5, 2.0, size=(n + 2, d))
+    kernels = [Gaussian(2.0), Exponential(np.full(d, 0.7)), Epanechnikov(3.0), DeltaGauss(), Log()]
+    pairs = [(kernel, kernel) for kernel in kernels]
+    pairs += [(kind(widths[:n]), kind(widths)) for kind in (LocalGaussian, LocalExponential)]
+    for kernel, kernel_with_far in pairs:
+        alone = kernel(X)
+        beside = kernel_with_far(with_far)
+        assert_allclose(beside[:n, :n], alone, rtol=0, atol=tolerance)
+        assert np.isfinite(beside).all()
+        rows = kernel_with_far(with_far[-2:], with_far)  # two far rows, near enough to see
+        assert_allclose(rows[:, -2:], beside[-2:, -2:], rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(30.0), Exponential(30.0), Log(30.0), Epanechnikov(80.0)]
+)
+def test_gradients_beside_far_items(kernel):
+    random = np.random.default_rng(0)
+    X = np.vstack([random.normal(size=(20, 3)), 1e8 + 9 * random.normal(size=(4, 3))])
+    G = random.normal(size=(24, 24))
+    step = 1e-5
+    high, low = (kernel.with_theta(kernel.theta + s) for s in (step, -step))
+    expected = np.sum(G * (high(X) - low(X))) / (2 * step)
+    assert_allclose(kernel.pullback(X, None, G)[0], expected, rtol=1e-6)

@@ -126,7 +126,7 @@ class Kernel(BaseEstimator):
         elif is_symmetric and len(X) >= min_symmetric:
             fill_symmetric(evaluate, out)
         elif self._by_products:
-            slabs = list(_slices(0, len(X), 512))
+            slabs = list(slices(0, len(X), 512))
             _in_threads(evaluate_rows, slabs, out.size)
         else:
             fill_tiles(evaluate, out, min_rows=256 if is_wide else self._min_rows)
@@ -527,19 +527,19 @@ def over_row_blocks(
 
 def in_pieces(elementwise: Callable[[NDArray], object], block: NDArray) -> None:
     """Call ``elementwise(piece)``, which works in place, for pieces of rows that fit the second-level cache."""
-    for rows in _cached_pieces(block):
+    for rows in cached_pieces(block):
         elementwise(block[rows])
 
 
 def over_pieces(work: Callable[[slice], None], block: NDArray) -> None:
     """Call ``work(rows)`` for the same pieces, on several threads if the block is large."""
-    _in_threads(work, _cached_pieces(block), block.size)
+    _in_threads(work, cached_pieces(block), block.size)
 
 
-def _cached_pieces(block: NDArray, *, n_entries: int = 2**16) -> list[slice]:
+def cached_pieces(block: NDArray, *, n_entries: int = 2**16) -> list[slice]:
     """Slices of the rows of a block, each of which fits the second-level cache."""
     height = max(1, n_entries // max(1, block.shape[1]))
-    return list(_slices(0, len(block), height))
+    return list(slices(0, len(block), height))
 
 
 def fill_tiles(
@@ -564,11 +564,11 @@ def fill_tiles(
         if n_columns <= width:
             evaluate(rows, slice(0, n_columns), out[rows])
             return
-        for columns, tile in _tiles(rows, _slices(0, n_columns, width), out.dtype):
+        for columns, tile in _tiles(rows, slices(0, n_columns, width), out.dtype):
             evaluate(rows, columns, tile)
             out[rows, columns] = tile
 
-    _in_threads(fill, list(_slices(0, n_rows, height)), out.size)
+    _in_threads(fill, list(slices(0, n_rows, height)), out.size)
 
 
 def fill_symmetric(
@@ -582,7 +582,7 @@ def fill_symmetric(
     below = np.tri(min(n, side), k=-1, dtype=bool)
 
     def fill(rows: slice) -> None:
-        for columns, tile in _tiles(rows, _slices(rows.start, n, side), out.dtype):
+        for columns, tile in _tiles(rows, slices(rows.start, n, side), out.dtype):
             evaluate(rows, columns, tile)
             if columns == rows:
                 np.copyto(tile, tile.T.copy(), where=below[: len(tile), : len(tile)])
@@ -590,7 +590,7 @@ def fill_symmetric(
                 out[columns, rows] = tile.T
             out[rows, columns] = tile
 
-    _in_threads(fill, list(_slices(0, n, side)), out.size)
+    _in_threads(fill, list(slices(0, n, side)), out.size)
 
 
 def _tiles(
@@ -606,7 +606,7 @@ def _tiles(
         yield columns, memory[: height * width].reshape(height, width)
 
 
-def _slices(start: int, stop: int, step: int) -> Iterator[slice]:
+def slices(start: int, stop: int, step: int) -> Iterator[slice]:
     for first in range(start, stop, step):
         yield slice(first, min(first + step, stop))
 

@@ -2,16 +2,25 @@
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from mercerless.core.memory import row_blocks
 from mercerless.core.validation import check_real
 from mercerless.kernels.base import Kernel, Parameter, over_row_blocks
-from mercerless.kernels.stationary import Exponential, Gaussian, Laplace
+from mercerless.kernels.stationary import (
+    Exponential,
+    Gaussian,
+    Laplace,
+    close_pairs,
+    exponential_limits,
+    gaussian_limits,
+    limits_of_squares,
+    middle,
+    sums_of_squares,
+)
 
 
 class _Local(Kernel):
@@ -25,6 +34,8 @@ class _Local(Kernel):
     symmetric = False
     definite = None
     parameters = (Parameter("bandwidths", "log", 1e-5, 1e5),)
+    #: The kernel that it becomes if all centers share their bandwidths.
+    _shared: Callable[[NDArray], Kernel]
 
     def __init__(self, bandwidths: float | ArrayLike = 1.0):
         self.bandwidths = bandwidths
@@ -33,9 +44,7 @@ class _Local(Kernel):
         """``k(x, y_j)`` with the bandwidths of center ``j`` in column ``j``; float32 when both are."""
         X, Y, widths = self._check_arguments(X, Y)
         if len(Y) and np.all(widths == widths[0]):
-            U = X / widths[0]
-            V = U if Y is X else Y / widths[0]
-            return self._shared_value(U, V)
+            return self._shared_value(X, Y, widths[0])
         out = np.empty((len(Y), len(X)), dtype=X.dtype)
         prepared = self._prepare_blocks(Y, widths)
 
@@ -120,9 +129,9 @@ class _Local(Kernel):
             raise ValueError(f"{type(self).__name__} needs finite, positive bandwidths.")
         return X, Y, np.broadcast_to(widths, Y.shape)
 
-    def _shared_value(self, U: NDArray, V: NDArray) -> NDArray:
-        """The matrix for rows and centers in units of bandwidths that all centers share; U is V for a symmetric one."""
-        raise NotImplementedError
+    def _shared_value(self, X: NDArray, Y: NDArray, widths: NDArray) -> NDArray:
+        """The matrix for bandwidths that all centers share; Y is X for a symmetric one."""
+        return self._shared(widths)(X, Y)
 
     def _columns_at_once(self, n_features: int) -> int:
         """How many columns of a block of rows are in use at a time, which sets the size of the blocks."""
@@ -142,34 +151,60 @@ class _Local(Kernel):
         raise NotImplementedError
 
 
+class _Quadratic(NamedTuple):
+    """What all blocks share: centers moved to the middle, and their coefficients of the monomials of the rows."""
+
+    Y: NDArray
+    widths: NDArray
+    shift: NDArray
+    S: NDArray
+    W: NDArray
+    coefficients: NDArray
+    limits: NDArray  # squares up to these, per center, are computed from differences
+
+
 class _LocalQuadratic(_Local):
     """The forms of the squared distance, evaluated by one matrix product on centered data."""
 
     def _columns_at_once(self, n_features: int) -> int:
         return 64  # matrix products are fast for a thousand rows or more, of any number of features
 
-    def _prepare_blocks(self, Y: NDArray, widths: NDArray) -> Any:
-        # Centering keeps the expanded square accurate when the data lie far from the origin.
-        shift = Y.mean(axis=0)
+    def _limits(self, errors: NDArray, tolerance: float) -> NDArray:
+        """Squares up to which their rounding errors change the value by more than the tolerance."""
+        raise NotImplementedError
+
+    def _profile(self, q: NDArray) -> NDArray:
+        """The values of these squared distances, in place."""
+        raise NotImplementedError
+
+    def _prepare_blocks(self, Y: NDArray, widths: NDArray) -> _Quadratic:
+        # Near the origin the expanded square cancels least.
+        shift = middle(Y)
         S = Y - shift
         W = widths**-2
         WS = W * S
-        return shift, S, W, np.hstack([-2 * WS, W, np.einsum("jk,jk->j", WS, S)[:, None]])
+        sizes = np.einsum("jk,jk->j", WS, S)
+        coefficients = np.hstack([-2 * WS, W, sizes[:, None]])
+        limits = limits_of_squares(self._limits, sizes, Y.shape[1])
+        return _Quadratic(Y, widths, shift, S, W, coefficients, limits)
 
-    def _squares(self, X: NDArray, prepared: Any, out: NDArray) -> None:
-        np.matmul(prepared[3], _monomials(X - prepared[0]).T, out=out)
-        np.maximum(out, 0, out=out)
+    def _value(self, X: NDArray, prepared: _Quadratic, out: NDArray) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(prepared.coefficients, _monomials(X - prepared.shift).T, out=out)
+        centers, rows = close_pairs(out, prepared.limits)
+        self._profile(out)
+        if len(rows):
+            q = sums_of_squares(X, prepared.Y, rows, centers, prepared.widths)
+            out[centers, rows] = self._profile(q)
 
-    def _gradient(self, X: NDArray, prepared: Any, H: NDArray) -> NDArray:
-        shift, S, W, _ = prepared
-        linear, square, one = np.split(
-            H @ _monomials(X - shift), [X.shape[1], 2 * X.shape[1]], axis=1
-        )
-        return W * (square - 2 * S * linear + S * S * one)
-
-
-def _squared_norms(X: NDArray) -> NDArray:
-    return np.einsum("ik,ik->i", X, X)
+    def _gradient(self, X: NDArray, prepared: _Quadratic, H: NDArray) -> NDArray:
+        S = prepared.S
+        monomials = _monomials(X - prepared.shift)
+        linear, square, one = np.split(H @ monomials, [X.shape[1], 2 * X.shape[1]], axis=1)
+        gradient = prepared.W * (square - 2 * S * linear + S * S * one)
+        for j in np.flatnonzero(prepared.coefficients[:, -1] > 1e4):  # where the sum would cancel
+            gradient[j] = H[j] @ np.square((X - prepared.Y[j]) / prepared.widths[j])
+        return gradient
 
 
 def _monomials(X: NDArray) -> NDArray:
@@ -199,13 +234,14 @@ class LocalGaussian(_LocalQuadratic):
     array([[0.135, 0.607]])
     """
 
-    def _shared_value(self, U, V):
-        return Gaussian()(U, V)
+    _shared = Gaussian
 
-    def _value(self, X, prepared, out):
-        self._squares(X, prepared, out)
-        out *= -0.5
-        np.exp(out, out=out)
+    def _limits(self, errors, tolerance):
+        return gaussian_limits(errors, tolerance)
+
+    def _profile(self, q):
+        q *= -0.5
+        return np.exp(q, out=q)
 
 
 class LocalExponential(_LocalQuadratic):
@@ -223,35 +259,15 @@ class LocalExponential(_LocalQuadratic):
     array([[0.135, 0.368]])
     """
 
-    #: Squared distances below this times the squares that they are the difference of are computed directly, because
-    #: the square root magnifies the rounding of the expanded square near zero.
-    _near = 1e3
+    _shared = Exponential
 
-    def _shared_value(self, U, V):
-        K = Exponential()(U, V)
-        shift = V.mean(axis=0)
-        sizes = _squared_norms(U - shift) + _squared_norms(V - shift).max()
-        nearest = np.exp(-np.sqrt(self._near * np.finfo(K.dtype).eps * sizes))
-        with_near = np.flatnonzero(K.max(axis=1) >= nearest)
-        for block in row_blocks(len(with_near), K.itemsize * len(V) * U.shape[1]):
-            some = with_near[block]
-            places, centers = np.nonzero(K[some] >= nearest[some, None])
-            rows = some[places]
-            K[rows, centers] = np.exp(-np.sqrt(_squared_norms(U[rows] - V[centers])))
-        return K
+    def _limits(self, errors, tolerance):
+        return exponential_limits(errors, tolerance)
 
-    def _value(self, X, prepared, out):
-        self._squares(X, prepared, out)
-        shift, S, W, M = prepared
-        d = X.shape[1]
-        size = M[:, d:] @ _monomials(X - shift)[:, d:].T
-        centers, rows = np.nonzero(out <= self._near * np.finfo(out.dtype).eps * size)
-        if len(rows):
-            difference = X[rows] - shift - S[centers]
-            out[centers, rows] = np.einsum("ik,ik,ik->i", difference, difference, W[centers])
-        np.sqrt(out, out=out)
-        np.negative(out, out=out)
-        np.exp(out, out=out)
+    def _profile(self, q):
+        np.sqrt(q, out=q)
+        np.negative(q, out=q)
+        return np.exp(q, out=q)
 
     def _weights(self, G, K):
         with np.errstate(divide="ignore"):
@@ -279,8 +295,9 @@ class LocalLaplace(_Local):
     #: Rows up to which all centers are compared at once: a loop over the centers would take longer than its numbers.
     few_rows = 16
 
-    def _shared_value(self, U, V):
-        return Laplace()(U, V)
+    def _shared_value(self, X, Y, widths):
+        U = X / widths
+        return Laplace()(U, U if Y is X else Y / widths)
 
     def _columns_at_once(self, n_features):
         return n_features

@@ -1,5 +1,6 @@
 """Kernels of a distance: Euclidean (l2) or along the axes (l1)."""
 
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple, Self
 
@@ -8,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
 from mercerless.core.validation import check_real
-from mercerless.kernels.base import Kernel, Parameter, in_pieces, over_pieces
+from mercerless.kernels.base import Kernel, Parameter, cached_pieces, over_pieces, slices
 
 
 class Stationary(Kernel):
@@ -34,23 +35,30 @@ class Stationary(Kernel):
 
 
 class _Squares(NamedTuple):
-    """Factors of the squared distances, ``[u, |u|^2, 1] @ [-2 v, 1, |v|^2]``: the expanded square in one product."""
+    """Factors of the squared distances, ``[u, |u|^2, 1] @ [-2 v, 1, |v|^2]``: the expanded square in one product.
+
+    Squares up to the `limits` of their rows have lost too many digits and are computed again, see `close_pairs`.
+    """
 
     left: NDArray
     right: NDArray
+    limits: NDArray
+    is_square: bool  # rows and columns are the same items
 
-    @classmethod
-    def of(cls, X: NDArray, Y: NDArray, origin: NDArray, scales: NDArray) -> Self:
-        """The factors for the distances of all rows of X to all rows of Y, moved to the origin and scaled."""
-        left = _with_squares(X, origin, scales)
-        if Y is X:
-            right = left.copy()
-            right[:, :-2] *= -2
-        else:  # powers of two do not round: the same in one pass less
-            right = _with_squares(Y, origin, scales / -2)
-            right[:, -2] /= 4
-        right[:, [-2, -1]] = right[:, [-1, -2]]
-        return cls(left, right.T)
+    def product(self, rows: slice, columns: slice, out: NDArray) -> NDArray:
+        """The squared distances of these rows and columns; rounding may leave small negative numbers.
+
+        An item and itself become infinitely far: their value is known, and they are no pair to look at again.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(self.left[rows], self.right[:, columns], out=out)
+        if self.is_square:
+            stop = len(self.left)
+            first_row, last_row, _ = rows.indices(stop)
+            first_column, last_column, _ = columns.indices(stop)
+            own = np.arange(max(first_row, first_column), min(last_row, last_column))
+            out[own - first_row, own - first_column] = np.inf
+        return out
 
 
 def _with_squares(X: NDArray, origin: NDArray, scales: NDArray) -> NDArray:
@@ -64,6 +72,75 @@ def _with_squares(X: NDArray, origin: NDArray, scales: NDArray) -> NDArray:
     return out
 
 
+def middle(X: NDArray, *, n_rows: int = 64) -> NDArray:
+    """The median of some rows: unlike the mean it stays among the others if one row is far away."""
+    sample = X[:: 1 + len(X) // n_rows]
+    return np.partition(sample, len(sample) // 2, axis=0)[len(sample) // 2]
+
+
+def limits_of_squares(
+    limits: Callable[[NDArray, float], NDArray], sizes: NDArray, n_features: int
+) -> NDArray:
+    """Expanded squares of rows of these squared norms are computed again up to these limits.
+
+    ``limits(errors, tolerance)`` gives the true squares up to which such errors change a value by more than the
+    tolerance. The product itself may be larger by its own rounding, which grows with the number of its terms.
+    """
+    errors = 2 * np.finfo(sizes.dtype).eps * sizes
+    tolerance = 5e-7 if sizes.dtype == np.float32 else 5e-13
+    return limits(errors, tolerance) + (8 + n_features) * errors
+
+
+def gaussian_limits(errors: NDArray, tolerance: float) -> NDArray:
+    """Squares q up to which their errors change ``exp(-q / 2)`` by more than the tolerance; -inf for none."""
+    with np.errstate(divide="ignore"):
+        limits = 2 * np.log(0.5 * errors / tolerance)
+    return np.where(limits > 0, limits, -np.inf)
+
+
+def exponential_limits(errors: NDArray, tolerance: float) -> NDArray:
+    """Squares q up to which their errors change ``exp(-sqrt(q))`` by more than the tolerance."""
+    return np.log1p(errors / (2 * tolerance)) ** 2
+
+
+def close_pairs(q: NDArray, limits: NDArray) -> tuple[NDArray, NDArray]:
+    """Rows and columns of the squares that are not above the limits of their rows; negative others are set to 0."""
+    smallest = q.min(axis=1)  # cheap, and for most rows the end of the matter
+    is_suspect = ~(smallest > limits)  # also true for overflows, which are nan
+    pairs = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    if is_suspect.any():
+        suspects = np.flatnonzero(is_suspect)
+        rows, columns = np.nonzero(~(q[suspects] > limits[suspects, None]))
+        pairs = suspects[rows], columns
+    if not smallest.min() >= 0:
+        np.maximum(q, 0, out=q)
+    return pairs
+
+
+def squared_differences(
+    X: NDArray, Y: NDArray, rows: NDArray, columns: NDArray, scales: NDArray
+) -> Iterator[tuple[slice, NDArray]]:
+    """Slices of the pairs of rows, and ``((x - y) / scales)**2`` of their pairs, of every feature, in float64."""
+    per_center = np.ndim(scales) == 2
+    for piece in slices(0, len(rows), 1 + 2**18 // X.shape[1]):
+        D = np.subtract(X[rows[piece]], Y[columns[piece]], dtype=np.float64)
+        D /= scales[columns[piece]] if per_center else scales
+        with np.errstate(over="ignore"):
+            np.square(D, out=D)
+        yield piece, D
+
+
+def sums_of_squares(
+    X: NDArray, Y: NDArray, rows: NDArray, columns: NDArray, scales: NDArray
+) -> NDArray:
+    """The squared distances of pairs of rows, from their differences."""
+    q = np.empty(len(rows))
+    with np.errstate(over="ignore"):
+        for piece, squares in squared_differences(X, Y, rows, columns, scales):
+            np.sum(squares, axis=1, out=q[piece])
+    return q
+
+
 class _SquaredDistance(Stationary):
     """Kernels of ``q = sum(((x - y) / length_scale)**2)``, one matrix product per block; ``_slope`` is in q."""
 
@@ -72,62 +149,92 @@ class _SquaredDistance(Stationary):
     def _scales(self) -> NDArray:
         return np.asarray(self.length_scale, dtype=float)
 
+    def _limits(self, errors: NDArray, tolerance: float) -> NDArray:
+        """Squares up to which their rounding errors change the value by more than the tolerance."""
+        raise NotImplementedError
+
     def _prepare(self, X, Y):
         # Distances do not change with the origin; near it the expanded square cancels least.
-        origin = Y.mean(axis=0, dtype=np.float64)
-        return _Squares.of(X, Y, origin, self._scales())
-
-    @staticmethod
-    def _distances(prepared, rows):
-        q = np.matmul(prepared.left[rows], prepared.right)
-        return np.maximum(q, 0, out=q)
+        origin = middle(Y)
+        scales = self._scales()
+        with np.errstate(over="ignore", invalid="ignore"):
+            left = _with_squares(X, origin, scales)
+            if Y is X:
+                right = left.copy()
+                right[:, :-2] *= -2
+            else:  # powers of two do not round: the same in one pass less
+                right = _with_squares(Y, origin, scales / -2)
+                right[:, -2] /= 4
+            right[:, [-2, -1]] = right[:, [-1, -2]]
+            limits = limits_of_squares(self._limits, left[:, -2], X.shape[1])
+        return _Squares(left, right.T, limits, Y is X)
 
     def _evaluate(self, X, Y, out, prepared, rows, columns):
-        np.matmul(prepared.left[rows], prepared.right[:, columns], out=out)
-        in_pieces(self._profile_of_product, out)
+        prepared.product(rows, columns, out)
+        limits = prepared.limits[rows]
+        for piece in cached_pieces(out):
+            near, far = close_pairs(out[piece], limits[piece])
+            self._profile(out[piece])
+            if len(near):
+                near += piece.start
+                out[near, far] = self._exact(X, Y, near, far)
 
     def _fill_from_products(self, X, out):
-        U = (X - X.mean(axis=0, dtype=np.float64)) / self._scales()
+        U = (X - middle(X)) / self._scales()
         U = U.astype(X.dtype, copy=False)
-        squares = np.einsum("ij,ij->i", U, U)
-        np.matmul(U, U.T, out=out)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("ij,ij->i", U, U)
+            limits = limits_of_squares(self._limits, squares, X.shape[1])
+            np.matmul(U, U.T, out=out)
+        pairs = []
 
         def finish(rows: slice) -> None:
             q = out[rows]
-            q *= -2
-            q += squares[rows, None] + squares  # in this order the rounding is symmetric
-            self._profile_of_product(q)
+            with np.errstate(over="ignore", invalid="ignore"):
+                q *= -2
+                q += squares[rows, None] + squares  # in this order the rounding is symmetric
+            q[np.arange(len(q)), np.arange(rows.start, rows.stop)] = np.inf
+            near, far = close_pairs(q, limits[rows])
+            self._profile(q)
+            pairs.append((near + rows.start, far))
 
         over_pieces(finish, out)
+        near, far = map(np.concatenate, zip(*pairs))
+        if len(near):
+            values = self._exact(X, X, near, far)
+            out[near, far] = values
+            out[far, near] = values
 
-    def _profile_of_product(self, q: NDArray) -> None:
-        np.maximum(q, 0, out=q)
-        self._profile(q)
+    def _exact(self, X, Y, rows, columns):
+        """Values of pairs of rows, from their differences."""
+        q = sums_of_squares(X, Y, rows, columns, self._scales())
+        return self._profile(q)
 
     def _pull(self, X, Y, G, prepared, rows):
-        q = self._distances(prepared, rows)
-        # The contribution of a pair to the gradient vanishes with its distance; the infinite slope of a root must not
-        # enter it, and distances below rounding are zero.
-        largest = prepared.left[rows, -2].max() + prepared.right[-1].max()
-        near = q <= 32 * np.finfo(q.dtype).eps * largest
+        q = prepared.product(rows, slice(None), np.empty((len(X), len(Y)), dtype=X.dtype))
+        near, far = close_pairs(q, prepared.limits[rows])
+        q[near, far] = 0
         H = self._slope(q)
-        H[near] = 0
         H *= G
-        return self._pull_scale(H, prepared, rows)
+        H[near, far] = 0  # the infinite slope of a root must not enter the products
+        gradient = self._pull_squares(H, prepared, rows)
+        for piece, squares in squared_differences(X, Y, near, far, self._scales()):
+            slopes = self._slope(squares.sum(axis=1)) * G[near[piece], far[piece]]
+            gradient += slopes @ squares
+        gradient *= -2 / self._scales()  # dq / dl = -2 (u - v)^2 / l
+        return gradient if self._scales().ndim else gradient.sum(keepdims=True)
 
-    def _pull_scale(self, H, prepared, rows):
-        """The derivative in length_scale, H being the cotangent of q: dq / dl = -2 (u - v)^2 / l."""
+    @staticmethod
+    def _pull_squares(H, prepared, rows):
+        """``sum_ij H_ij (u_ik - v_jk)^2`` for every feature k, by two thin products."""
         minus_2V = prepared.right[:-2]
         Ub = prepared.left[rows, :-2].astype(np.float64, copy=False)
         column = H.sum(axis=0, dtype=np.float64)
-        # sum_ij H_ij (u_ik - v_jk)^2 for every feature k, by two thin products
-        squares = (
+        return (
             H.sum(axis=1, dtype=np.float64) @ Ub**2
             + np.einsum("ik,ik->k", H @ minus_2V.T, Ub)
             + (minus_2V * minus_2V) @ column / 4
         )
-        gradient = -2 * squares / self._scales()
-        return gradient if self._scales().ndim else gradient.sum(keepdims=True)
 
 
 class Gaussian(_SquaredDistance):
@@ -152,6 +259,9 @@ class Gaussian(_SquaredDistance):
     """
 
     definite = True
+
+    def _limits(self, errors, tolerance):
+        return gaussian_limits(errors, tolerance)
 
     def _profile(self, q):
         q *= -0.5
@@ -184,6 +294,9 @@ class Exponential(_SquaredDistance):
     """
 
     definite = True
+
+    def _limits(self, errors, tolerance):
+        return exponential_limits(errors, tolerance)
 
     def _profile(self, q):
         np.sqrt(q, out=q)
@@ -237,6 +350,12 @@ class DeltaGauss(_SquaredDistance):
     def _ratio(self):
         return (float(self.length_scale) / float(self.inner_scale)) ** 2
 
+    def _limits(self, errors, tolerance):
+        ratio = self._ratio()
+        outer = gaussian_limits(errors, tolerance / 2)
+        inner = gaussian_limits(ratio * errors, tolerance / 2) / ratio
+        return np.maximum(outer, inner)
+
     def _profile(self, q):
         inner = np.exp(q * q.dtype.type(-0.5 * self._ratio()))
         q *= -0.5
@@ -245,7 +364,12 @@ class DeltaGauss(_SquaredDistance):
         return q
 
     def _pull(self, X, Y, G, prepared, rows):
-        q = self._distances(prepared, rows).astype(np.float64, copy=False)
+        q = prepared.product(rows, slice(None), np.empty((len(X), len(Y)), dtype=X.dtype))
+        near, far = close_pairs(q, prepared.limits[rows])
+        q = q.astype(np.float64, copy=False)
+        for piece, squares in squared_differences(X, Y, near, far, self._scales()):
+            q[near[piece], far[piece]] = squares.sum(axis=1)
+        q[np.isinf(q)] = 0  # an item and itself, and what is too far: neither has a slope
         outer = np.vdot(G, q * np.exp(-0.5 * q)) / self.length_scale
         ratio = self._ratio()
         inner = np.vdot(G, q * np.exp(-0.5 * ratio * q)) * ratio / self.inner_scale
@@ -272,6 +396,10 @@ class Epanechnikov(_SquaredDistance):
     """
 
     definite = False
+
+    def _limits(self, errors, tolerance):
+        limits = 1 - tolerance / np.maximum(2 * errors, tolerance)
+        return np.where(limits > 0, limits, -np.inf)
 
     def _profile(self, q):
         np.subtract(1, q, out=q)
@@ -309,6 +437,11 @@ class Log(_SquaredDistance):
     """
 
     definite = False
+
+    def _limits(self, errors, tolerance):
+        ratios = errors / (2 * tolerance)
+        # the root s of s (1 + s) = ratio, without cancellation
+        return (2 * ratios / (1 + np.sqrt(1 + 4 * ratios))) ** 2
 
     def _profile(self, q):
         np.sqrt(q, out=q)
