@@ -3,12 +3,11 @@
 import logging
 import re
 import sys
-import tomllib
-from collections import defaultdict
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
 import matplotlib
+from cycler import cycler
 from sphinx_gallery.sorting import ExplicitOrder
 
 matplotlib.use("Agg")
@@ -24,11 +23,12 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "mathml",
+    "results",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "examples"]
+exclude_patterns = ["_build", "examples", "generated/backreferences"]
 suppress_warnings = ["config.cache"]
 # the table of contents takes every page that exists; Sphinx gives this warning no type by which to suppress it
 logging.getLogger("sphinx.sphinx.directives.other").addFilter(
@@ -41,12 +41,6 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autosummary_imported_members = True
-# reference pages link to the page of the user guide (an empty string if there is none) and to examples
-links = tomllib.loads((Path(__file__).parent / "guides.toml").read_text(encoding="utf-8"))
-guides = defaultdict(str)
-for page, names in links["pages"].items():
-    guides.update(dict.fromkeys(names, page))
-autosummary_context = {"guides": guides, "siblings": links["examples"]}
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
@@ -57,31 +51,51 @@ html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 html_title = "mercerless"
-html_theme_options = {"source_directory": "docs/"}
+html_logo = "images/logo.svg"
+html_favicon = "images/logo.svg"
+html_theme_options = {"source_directory": "docs/", "sidebar_hide_name": False}
+
+# every page that says how to do something, and every paper, shows the picture of one example
+EXAMPLES = (
+    "spectrum", "similarities", "strings", "landmarks", "table", "uncertainty", "large", "latency",
+    "krein", "rates", "hyper", "dank", "lab",
+)  # fmt: skip
+
+
+def style_of_pictures(gallery_conf, name):
+    """Transparent pictures with gray text, which can be read on a light and on a dark page."""
+    gray = "#808890"
+    colors = [
+        "text.color",
+        "axes.edgecolor",
+        "axes.labelcolor",
+        "axes.titlecolor",
+        "xtick.color",
+        "ytick.color",
+    ]
+    matplotlib.rcParams.update(
+        dict.fromkeys(colors, gray)
+        | {
+            "figure.facecolor": "none",
+            "axes.facecolor": "none",
+            "savefig.facecolor": "none",
+            "legend.frameon": False,
+            "legend.labelcolor": gray,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.prop_cycle": cycler(color=["#3d8bd4", "#e8803b", "#2ca58d", "#9a6fb0"]),
+            "figure.dpi": 110,
+        }
+    )
+
 
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
-    "subsection_order": [f"examples/{name}" for name in ("data", "trust", "spectrum", "papers")],
-    "within_subsection_order": ExplicitOrder(
-        [
-            "plot_hits_search.py",
-            "plot_items_molecules.py",
-            "plot_krein_dtw.py",
-            "plot_directed_citations.py",
-            "plot_table_words.py",
-            "plot_similarity_strings.py",
-            "plot_compare_learners.py",
-            "plot_few_landmarks.py",
-            "plot_see_label_errors.py",
-            "plot_see_reasons.py",
-            "plot_similarity_verdict.py",
-            "plot_krein_figure.py",
-            "*",
-        ]
-    ),
+    "within_subsection_order": ExplicitOrder([f"plot_{name}.py" for name in EXAMPLES]),
     "filename_pattern": r"plot_",
     "backreferences_dir": "generated/backreferences",
+    "reset_modules": ("matplotlib", style_of_pictures),
     "doc_module": ("mercerless",),
     "download_all_examples": False,
     "min_reported_time": 5,
