@@ -1,7 +1,7 @@
 """Show a file of `benchmarks/results` as a table, with the commits that it was measured with.
 
-    ```{results} krein_table1
-    ```
+```{results} krein_table1
+```
 """
 
 import csv
@@ -38,7 +38,9 @@ class Results(SphinxDirective):
         with open(path, newline="", encoding="utf-8") as file:
             header, *rows = csv.reader(file)
         commits = sorted({row[-1] for row in rows})
-        source = f"{path.parent.parent.name}/{path.parent.name}/{path.name}, commit {', '.join(commits)}"
+        source = (
+            f"{path.parent.parent.name}/{path.parent.name}/{path.name}, commit {', '.join(commits)}"
+        )
         note = nodes.paragraph("", "", nodes.emphasis(text=source), classes=["source"])
         return [table_of(header[:-1], [row[:-1] for row in rows]), note]
 
