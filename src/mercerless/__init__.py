@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.similarity.sparse import HitsClassifier, HitsRegressor
     from mercerless.table.estimators import TableClassifier, TableRegressor
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "SGD",
