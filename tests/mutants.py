@@ -173,7 +173,7 @@ class Tests:
         distances = {name: self.distance(name, path, near) for name in self.texts}
         order = sorted(distances, key=lambda name: (distances[name], name))
         nearest = [name for name in order if distances[name] < 3]
-        return nearest + [name for name in GENERAL if name not in nearest]
+        return nearest + [name for name in GENERAL if name in self.texts.keys() - nearest]
 
 
 def run(folder, names, limit, *options):
@@ -228,6 +228,8 @@ def is_killed(place, names, failing, limit):
         (folder / place.path.relative_to(ROOT)).write_text(text, encoding="utf-8")
         without = [f"--deselect={name}" for name in failing]
         output, code = run(folder, names, limit, "-x", *without)
+    if code not in (0, 1, 2, None):  # 2: a module can no longer be imported
+        raise RuntimeError(f"pytest ended with {code}:\n{output[-2000:]}")
     found = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
     by = found[1] if found else "the limit of time" if code is None else "nothing"
     print(f"{'killed  ' if code else 'SURVIVED'} {described}   by {by}", flush=True)
