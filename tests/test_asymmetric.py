@@ -14,18 +14,8 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_
 
 from mercerless import UselessModelWarning
 from mercerless.asymmetric.estimators import AsymmetricRidge, AsymmetricRidgeClassifier
-from mercerless.asymmetric.selection import (
-    best_shares,
-    choose_asymmetric_ridge,
-    leave_one_out_error,
-)
-from mercerless.asymmetric.solver import (
-    LandmarkComparisons,
-    asymmetric_ridge,
-    coupled_ridge,
-    landmark_ridge,
-    largest_singular_value,
-)
+from mercerless.asymmetric.selection import best_choice, best_shares, choices_of, solutions_of
+from mercerless.asymmetric.solver import asymmetric_ridge, coupled_ridge, largest_singular_value
 from mercerless.kernels.local import LocalGaussian
 
 
@@ -57,10 +47,9 @@ def test_leave_one_out_is_exact(intercept):
     left, right = asymmetric_ridge_loo(K, Y, 0.05, intercept)
     assert_allclose(Y - solution.loo_left, left, rtol=1e-6, atol=1e-9)
     assert_allclose(Y - solution.loo_right, right, rtol=1e-6, atol=1e-9)
-    for share in (0.5, 0.2):
-        error = leave_one_out_error(solution, (share, 1.0 - share))
-        expected = np.mean(np.sum((Y - share * left - (1.0 - share) * right) ** 2, axis=1))
-        assert_allclose(error, expected, rtol=1e-6)
+    mean = choices_of([solution], ["mean"], np.ones(len(Y)))[0]
+    expected = np.mean(np.sum((Y - (left + right) / 2) ** 2, axis=1))
+    assert_allclose(mean.error, expected, rtol=1e-6)
 
 
 def test_the_weights_of_both_sides_have_the_least_leave_one_out_error():
@@ -70,11 +59,12 @@ def test_the_weights_of_both_sides_have_the_least_leave_one_out_error():
         solution = asymmetric_ridge(K, Y, alpha, weight)
         shares = best_shares(solution, weight)
         assert shares.min() >= 0.0 and shares.sum() == 1.0
-        others = [
-            leave_one_out_error(solution, (w, 1.0 - w), weight) for w in np.linspace(0.0, 1.0, 101)
-        ]
-        assert leave_one_out_error(solution, shares, weight) <= min(others) * (1 + 1e-12)
-        assert abs(shares[0] - np.argmin(others) / 100) <= 0.01
+        grid = np.linspace(0.0, 1.0, 101)
+        residuals = [w * solution.loo_left + (1.0 - w) * solution.loo_right for w in grid]
+        errors = [np.average(np.sum(each**2, axis=1), weights=weight) for each in residuals]
+        best = choices_of([solution], ["weighted"], weight)[0]
+        assert best.error <= min(errors) * (1 + 1e-12)
+        assert abs(shares[0] - grid[np.argmin(errors)]) <= 0.01
 
 
 def test_leave_one_out_without_a_row_that_the_others_need_is_infinite():
@@ -83,15 +73,12 @@ def test_leave_one_out_without_a_row_that_the_others_need_is_infinite():
     solution = asymmetric_ridge(K, np.array([[1.0], [2.0]]), 0.5)
     assert np.isinf(solution.loo_left[0, 0]) and np.isinf(solution.loo_right[0, 0])
     assert np.isfinite(solution.loo_left[1, 0]) and np.isfinite(solution.loo_right[1, 0])
-    assert all(
-        np.isinf(leave_one_out_error(solution, shares))
-        for shares in ((1.0, 0.0), (0.0, 1.0), (0.5, 0.5))
-    )
-    np.testing.assert_array_equal(best_shares(solution), [0.5, 0.5])
-    assert (
-        choose_asymmetric_ridge(K, np.array([[1.0], [2.0]]), [0.5, 2.0], ("left", "right"))[0].alpha
-        == 2.0
-    )
+    choices = choices_of([solution], ["left", "right", "mean", "weighted"], np.ones(2))
+    assert all(np.isinf(choice.error) for choice in choices)
+    np.testing.assert_array_equal(best_shares(solution, np.ones(2)), [0.5, 0.5])
+    solutions = [solution, asymmetric_ridge(K, np.array([[1.0], [2.0]]), 2.0)]
+    best = best_choice(choices_of(solutions, ["left", "right"], np.ones(2)))
+    assert best.solution.alpha == 2.0
 
 
 def test_symmetric_matrix_is_kernel_ridge():
@@ -196,8 +183,8 @@ def test_coupled_system_is_singular_at_a_singular_value():
     with pytest.raises(np.linalg.LinAlgError, match="coupled system is singular"):
         coupled_ridge(K, np.ones((2, 1)), alpha)
     # a grid passes over it
-    choice = choose_asymmetric_ridge(K, np.ones((2, 1)), [alpha, 1.0], ("left",), coupled=True)
-    assert choice.solution.alpha == 1.0
+    solutions = solutions_of(lambda each: coupled_ridge(K, np.ones((2, 1)), each), [alpha, 1.0])
+    assert [solution.alpha for solution in solutions] == [1.0]
 
 
 def test_coupled_ridges_reach_beyond_the_singular_values():
@@ -217,7 +204,7 @@ def test_reasons_of_a_coupled_model_add_up():
         warnings.simplefilter("ignore", UselessModelWarning)
         model.fit(K, Y[:, 0])
     back = K[:, :5].T
-    reasons = model.explain(K[:5], reverse=back, train=K)
+    reasons = model.explain(K[:5], reverse=back)
     assert_allclose(reasons.score, model.predict(K[:5], reverse=back), rtol=1e-6)
 
 
@@ -247,7 +234,8 @@ def test_singular_system_is_an_error():
     with pytest.raises(ValueError, match="singular"):
         AsymmetricRidge(kernel="precomputed", alpha=0.0).fit(np.zeros((3, 3)), [1.0, 2.0, 3.0])
     # a grid passes over the singular ridge
-    assert choose_asymmetric_ridge(K, np.ones((2, 1)), [alpha, 1.0], ("left",))[0].alpha == 1.0
+    solutions = solutions_of(lambda each: asymmetric_ridge(K, np.ones((2, 1)), each), [alpha, 1.0])
+    assert [solution.alpha for solution in solutions] == [1.0]
 
 
 def test_side_is_chosen_by_leave_one_out_and_finds_the_informative_direction():
@@ -292,7 +280,7 @@ def test_kernel_and_precomputed_agree_on_every_side():
         by_function.predict(T, backward)
 
 
-@pytest.mark.parametrize("options", [{}, {"coupled": True}, {"landmarks": 15, "random_state": 0}])
+@pytest.mark.parametrize("options", [{}, {"coupled": True}])
 def test_a_factor_of_all_weights_changes_nothing_but_the_ridge(options):
     _, _, X, Y = problem()
     plain = AsymmetricRidge("rbf", **options).fit(X, Y)
@@ -446,147 +434,6 @@ def test_bad_matrix():
         AsymmetricRidge(kernel="precomputed").fit(np.ones((3, 2)), np.ones(3))
 
 
-class TestLandmarks:
-    """Functions of landmarks: the stationary point by its own equations, left-out items, both ways to give items."""
-
-    n, m = 30, 9
-    random = np.random.RandomState(4)
-    items = random.normal(size=(n, 2))
-    values = np.column_stack([np.sin(items[:, 0]), items[:, 0] * items[:, 1]])
-    weight = random.uniform(0.5, 2.0, n)
-
-    @staticmethod
-    def kernel(A, B):
-        """A Gaussian whose width and height depend on the second item."""
-        squares = ((A[:, None] - B) ** 2).sum(axis=2)
-        return np.exp(-squares / (1.0 + B[:, 0] ** 2) + 0.2 * B[:, 1])
-
-    def comparisons(self, rows=slice(None)):
-        Z = self.items[: self.m]
-        X = self.items[rows]
-        return LandmarkComparisons(self.kernel(X, Z), self.kernel(Z, X).T, self.kernel(Z, Z))
-
-    def by_hand(self, rows, alpha):
-        """The gradient of alpha <w, v> + sum of weighted e r is zero, in all unknowns at once."""
-        P, Q, G = self.comparisons(rows)
-        W = np.diag(self.weight[rows])
-        Y = self.values[rows]
-        ones = np.ones((len(Y), 1))
-        left = np.block([
-            [alpha * G + Q.T @ W @ P, Q.T @ W @ ones],
-            [ones.T @ W @ P, ones.T @ W @ ones],
-        ])  # fmt: skip
-        right = np.block([
-            [alpha * G.T + P.T @ W @ Q, P.T @ W @ ones],
-            [ones.T @ W @ Q, ones.T @ W @ ones],
-        ])  # fmt: skip
-        first = np.linalg.solve(left, np.vstack([Q.T, ones.T]) @ W @ Y)
-        second = np.linalg.solve(right, np.vstack([P.T, ones.T]) @ W @ Y)
-        return first, second
-
-    @pytest.mark.parametrize("alpha", [1e-3, 0.3, 20.0])
-    def test_the_stationary_point_and_left_out_items(self, alpha):
-        found = landmark_ridge(self.comparisons(), self.values, alpha, self.weight, True)
-        first, second = self.by_hand(np.arange(self.n), alpha)
-        P, Q, _ = self.comparisons()
-        # the ridge of 1e-12 moves coefficients, and functions hardly
-        assert_allclose(P @ found.left, P @ first[:-1], rtol=1e-6, atol=1e-7)
-        assert_allclose(Q @ found.right, Q @ second[:-1], rtol=1e-6, atol=1e-7)
-        assert_allclose(found.intercept_left, first[-1], rtol=1e-6, atol=1e-7)
-        assert found.residual < 1e-10
-        for i in (0, 5, 17):  # the landmarks stay, the target of item i goes
-            rest = np.delete(np.arange(self.n), i)
-            first, second = self.by_hand(rest, alpha)
-            out = self.values[i] - P[i] @ first[:-1] - first[-1]
-            back = self.values[i] - Q[i] @ second[:-1] - second[-1]
-            assert_allclose(found.loo_left[i], out, rtol=1e-5, atol=1e-7)
-            assert_allclose(found.loo_right[i], back, rtol=1e-5, atol=1e-7)
-
-    @pytest.mark.parametrize("intercept", [False, True])
-    def test_all_items_are_the_full_system_and_weights_are_repetitions(self, intercept):
-        X = self.items[:12]
-        K = self.kernel(X, X) + 0.5 * np.eye(12)
-        Y = self.values[:12]
-        exact = asymmetric_ridge(K, Y, 0.2, None, intercept)
-        found = landmark_ridge(LandmarkComparisons(K, K.T, K), Y, 0.2, None, intercept)
-        for name in ("left", "right", "intercept_left", "intercept_right"):
-            assert_allclose(getattr(found, name), getattr(exact, name), rtol=1e-8, atol=1e-10)
-        P, Q, G = self.comparisons()
-        again = np.repeat(np.arange(self.n), 1 + np.arange(self.n) % 3)
-        repeated = LandmarkComparisons(P[again], Q[again], G)
-        copies = landmark_ridge(repeated, self.values[again], 0.2, None, intercept)
-        counts = 1.0 + np.arange(self.n) % 3
-        weighted = landmark_ridge(self.comparisons(), self.values, 0.2, counts, intercept)
-        assert_allclose(weighted.left, copies.left, rtol=1e-8)
-        assert_allclose(weighted.right, copies.right, rtol=1e-8)
-
-    def test_a_matrix_and_a_function_give_the_same_model(self):
-        function = AsymmetricRidge(self.kernel, kind="similarity", landmarks=9, random_state=0)
-        by_function = function.fit(self.items, self.values)
-        K = self.kernel(self.items, self.items)
-        given = AsymmetricRidge("precomputed", kind="similarity", landmarks=9, random_state=0)
-        by_matrix = given.fit(K, self.values)
-        assert_allclose(by_matrix.dual_coef_, by_function.dual_coef_, rtol=1e-9)
-        assert by_matrix.dual_coef_.shape == (2, 18)
-        assert list(by_matrix.landmarks_) == list(by_function.landmarks_)
-        assert len(by_function.X_fit_) == 9
-        new = self.items[:5] + 0.1
-        reverse = self.kernel(self.items, new).T
-        assert_allclose(
-            by_matrix.predict(self.kernel(new, self.items), reverse=reverse),
-            by_function.predict(new),
-            rtol=1e-8,
-        )
-        left, right = by_function.side_weights_
-        Z = self.items[by_function.landmarks_]
-        coef = by_function.dual_coef_
-        by_hand = self.kernel(new, Z) @ coef[:, :9].T + self.kernel(Z, new).T @ coef[:, 9:].T
-        assert_allclose(by_function.predict(new), by_hand + by_function.intercept_, rtol=1e-9)
-        assert left > 0 or right > 0
-
-    def test_classes_distances_and_what_needs_all_items(self):
-        labels = np.where(self.items[:, 0] > 0, "a", "b")
-        D = 1.0 - self.kernel(self.items, self.items)
-        options = {"kernel": "precomputed", "kind": "dissimilarity", "side": "left"}
-        few = AsymmetricRidgeClassifier(landmarks=12, random_state=1, **options).fit(D, labels)
-        assert few.score(D, labels) > 0.85
-        assert few.predict_proba(D).shape == (30, 2)
-        with pytest.raises(ValueError, match="landmarks=None to explain"):
-            few.explain(D)
-        with pytest.raises(ValueError, match="coupled=True needs all items"):
-            AsymmetricRidge(landmarks=5, coupled=True).fit(self.items, self.values)
-        with pytest.raises(ValueError, match="positive whole number"):
-            AsymmetricRidge(landmarks=0).fit(self.items, self.values)
-
-    def test_dependent_landmarks_do_not_make_the_system_singular(self):
-        P, Q, G = self.comparisons()
-        twice = np.append(np.arange(self.m), 0)
-        copied = LandmarkComparisons(P[:, twice], Q[:, twice], G[np.ix_(twice, twice)])
-        found = landmark_ridge(copied, self.values, 0.3, None, True)
-        once = landmark_ridge(self.comparisons(), self.values, 0.3, None, True)
-        assert_allclose(P[:, twice] @ found.left, P @ once.left, rtol=1e-5, atol=1e-6)
-        assert_allclose(found.loo_right, once.loo_right, rtol=1e-5, atol=1e-6)
-        unseen = LandmarkComparisons(
-            np.hstack([P, np.zeros((self.n, 1))]), Q[:, twice], np.zeros((10, 10))
-        )
-        assert np.all(np.isfinite(landmark_ridge(unseen, self.values, 0.3, None, True).left))
-
-    def test_copies_among_the_landmarks_are_left_out(self):
-        items = np.repeat(self.items[:10], 3, axis=0)
-        options = {"kind": "similarity", "alpha": 0.1, "random_state": 0}
-        model = AsymmetricRidge(self.kernel, landmarks=30, **options).fit(
-            items, np.repeat(self.values[:10], 3, axis=0)
-        )
-        assert sorted(model.landmarks_ // 3) == list(range(10))
-        assert model.certificate_ < 1e-8
-        wide = AsymmetricRidge(
-            lambda A, B: np.exp(-((A[:, None] - B) ** 2).sum(axis=2) / 100), landmarks=30
-        )
-        smooth = wide.set_params(kind="similarity", random_state=0).fit(self.items, self.values)
-        assert len(smooth.landmarks_) < 30
-        assert smooth.score(self.items, self.values) > 0.9
-
-
 def test_only_the_left_regressor_knows_bandwidths_of_training_items():
     K, kernel, X, Y = problem()
     new = np.random.default_rng(1).normal(size=X.shape)  # as many rows as there are bandwidths
@@ -601,8 +448,6 @@ def test_only_the_left_regressor_knows_bandwidths_of_training_items():
         for side in ("right", "mean"):
             with pytest.raises(ValueError, match="new ones, which have no bandwidths"):
                 AsymmetricRidge(kernel_, side=side).fit(X, Y[:, 0])
-    with pytest.raises(ValueError, match="landmarks=None"):
-        AsymmetricRidge(kernel, landmarks=10).fit(X, Y[:, 0])
     # bandwidths that all items share say nothing about an item
     assert (
         AsymmetricRidge(LocalGaussian([1.0, 2.0, 0.5]), side="right").fit(X, Y[:, 0]).side_

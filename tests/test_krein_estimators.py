@@ -28,9 +28,10 @@ from mercerless import (
 from mercerless.core.basis import make_basis
 from mercerless.core.folds import fold_numbers
 from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Sigmoid
-from mercerless.krein import selection
-from mercerless.krein.selection import Family, ValidationObjective, make_candidates
+from mercerless.krein import tuning
+from mercerless.krein.selection import Family, KreinRows, make_candidates
 from mercerless.krein.solver import training_spectrum, validation_loss
+from mercerless.krein.tuning import ValidationObjective
 from mercerless.lowrank import Landmarks
 
 FIXED = {"alpha_positive": 1e-2, "alpha_negative": 3e-2}
@@ -247,7 +248,7 @@ def test_cross_validated_setting_is_the_best_of_refits():
                 alpha_negative=table["alpha_negative"][i] * scale,
                 constraint=Sphere(table["radius"][i, 0] * spread / y.std()),
             ).fit(X[train], y[train])  # fmt: skip
-            errors.append(np.mean((one.predict(X[test]) - y[test]) ** 2) / spread**2)
+            errors.append(np.mean((one.predict(X[test]) - y[test]) ** 2) / y.var())
         assert_allclose(table["error"][i], np.mean(errors), rtol=1e-7)
     assert model.best_index_ == np.argmin(table["error"])
     assert_allclose(model.alpha_positive_, table["alpha_positive"][model.best_index_])
@@ -273,7 +274,7 @@ def test_arrays_are_the_grid():
                 KERNEL, alpha_positive=table["alpha_positive"][i], alpha_negative=table["alpha_negative"][i],
                 constraint=Ball(table["radius"][i, 0]),
             ).fit(X[train], y[train])  # fmt: skip
-            errors.append(np.mean((one.predict(X[test]) - y[test]) ** 2) / y[train].var())
+            errors.append(np.mean((one.predict(X[test]) - y[test]) ** 2) / y.var())
         assert_allclose(table["error"][i], np.mean(errors), rtol=1e-7)
     chosen = (model.alpha_positive_, model.alpha_negative_, model.radius_)
     assert chosen == tuple(
@@ -349,9 +350,8 @@ def test_gradient_of_the_tuning_objective(kernel):
     _, y = data(40)
     # no eigenvalue near zero, where the loss jumps
     X = np.random.default_rng(0).standard_normal((40, 9))
-    model = KreinRidge(kernel, constraint=Sphere(), cv=3, random_state=0)
-    rows = model._rows(make_basis(kernel, X), y[:, None], np.ones(40), None)
-    candidates = make_candidates(None, None, model.constraint, "components")
+    rows = KreinRows(make_basis(kernel, X), y[:, None], np.ones(40), np.arange(40) % 3)
+    candidates = make_candidates(None, None, Sphere(), "components")
     objective = ValidationObjective(rows, Family("components", "sphere", True), candidates)
     x = objective.start(np.random.RandomState(0))
     x = np.clip(x, *objective.bounds().T)
@@ -447,7 +447,7 @@ def test_gradient_tuning_of_a_precomputed_kernel_decomposes_every_fold_once(monk
         sizes.append(len(matrix))
         return training_spectrum(matrix, *arguments, **options)
 
-    monkeypatch.setattr(selection, "training_spectrum", counted)
+    monkeypatch.setattr(tuning, "training_spectrum", counted)
     model = KreinRidge("precomputed", search=GradientSearch(2, 20), cv=5, constraint=Sphere())
     model.set_params(random_state=0).fit(K, y, sample_weight=weight)
     assert sizes == [40] * 5
@@ -929,7 +929,7 @@ def test_callbacks_see_folds_and_starts():
     assert log.names.count("start") == 3
     log = Log()
     KreinSVC(KERNEL).set_callbacks(log).fit(X, classes(y))
-    assert log.names == ["fit", "pair", "pair", "pair"]
+    assert log.names == ["fit"] + 3 * ["machine"]
     log = Log()
     KreinSVR(KERNEL).set_callbacks(log).fit(X, y)
-    assert log.names == ["fit"]
+    assert log.names == ["fit", "machine"]

@@ -29,8 +29,9 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.dank.selection import CenteringPenalty
     from mercerless.hyper.estimators import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
     from mercerless.krein.embedding import KreinEmbedding
-    from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
     from mercerless.krein.features import SignedRandomFeatures
+    from mercerless.krein.machines import KreinSVC, KreinSVR
+    from mercerless.krein.ridge import KreinRidge, KreinRidgeClassifier
     from mercerless.krein.selection import Ball, Sphere
     from mercerless.lab.estimators import LABClassifier, LABRegressor
     from mercerless.lab.optimizers import SGD, Adam
@@ -102,7 +103,8 @@ _HOMES = {
     "krein.embedding": "KreinEmbedding",
     "krein.features": "SignedRandomFeatures",
     "hyper.estimators": "HyperClassifier HyperRegressor HyperRidge HyperSVR",
-    "krein.estimators": "KreinRidge KreinRidgeClassifier KreinSVC KreinSVR",
+    "krein.machines": "KreinSVC KreinSVR",
+    "krein.ridge": "KreinRidge KreinRidgeClassifier",
     "lab.estimators": "LABClassifier LABRegressor",
     "similarity.estimators": "SimilarityClassifier SimilarityRegressor",
     "similarity.features": "SimilarityFeatures SimilaritySVC",

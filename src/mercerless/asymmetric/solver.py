@@ -1,4 +1,4 @@
-"""Ridge regression with a kernel matrix that need not be symmetric: apart, coupled (AsK-LS), or on landmarks."""
+"""Ridge regression with a kernel matrix that need not be symmetric: both sides apart, or coupled (AsK-LS)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -70,95 +70,6 @@ def asymmetric_ridge(
     intercepts = [border * coef[n:].sum(axis=0) for coef in (left, right)]
     return AsymmetricRidgeSolution(
         left[:n], right[:n], intercepts[0], intercepts[1], loo[0], loo[1], float(alpha), residual
-    )
-
-
-class LandmarkComparisons(NamedTuple):
-    """Comparisons of n items with m landmarks in both directions, and of the landmarks with each other."""
-
-    to_landmarks: NDArray  # (n, m), k(x_i, z_j)
-    from_landmarks: NDArray  # (n, m), k(z_j, x_i)
-    landmarks: NDArray  # (m, m), k(z_i, z_j)
-
-    def take(self, kept: NDArray) -> "LandmarkComparisons":
-        """The comparisons with some of the landmarks."""
-        own = self.landmarks[np.ix_(kept, kept)]
-        return LandmarkComparisons(self.to_landmarks[:, kept], self.from_landmarks[:, kept], own)
-
-
-def landmark_ridge(
-    comparisons: LandmarkComparisons,
-    Y: NDArray,
-    alpha: float,
-    weight: NDArray | None = None,
-    fit_intercept: bool = False,
-    jitter: float = 1e-12,
-) -> AsymmetricRidgeSolution:
-    """The stationary point of `asymmetric_ridge` among functions of m landmarks z.
-
-    With ``w = sum_j left_j psi(z_j)`` and ``v = sum_j right_j phi(z_j)`` the stationary point of
-    ``alpha <w, v> + sum_i weight_i e_i r_i`` solves, for ``P = k(X, Z)``, ``Q = k(Z, X)^T``, ``G = k(Z, Z)`` and
-    ``W = diag(weight)``, ::
-
-        (Q^T W P + alpha G) left = Q^T W (Y - b1),      (Q^T W P + alpha G)^T right = P^T W (Y - b2)
-
-    and the weighted residuals of both sum to zero with intercepts. All items as landmarks give `asymmetric_ridge` if K
-    is not singular, up to `jitter` times the largest entry of the system, which keeps dependent landmarks from making
-    it singular: above rounding, far below any penalty. One LU factorization of m + 1 rows after products of n m^2; K
-    itself is never formed.
-
-    Notes
-    -----
-    Without item i the matrix loses ``weight_i q_i p_i^T``, a matrix of rank one, so that its error is the residual over
-    ``1 - weight_i p_i^T A^-1 q_i``, on both sides. It is infinite if that is rounding. Raises LinAlgError if the system
-    is singular.
-    """
-    P = comparisons.to_landmarks
-    Q = comparisons.from_landmarks
-    n, m = P.shape
-    size = max(float(np.abs(P).max()), float(np.abs(Q).max())) or 1.0
-    if fit_intercept:  # a column of the size of the others
-        column = np.full((n, 1), size)
-        P = np.hstack([P, column])
-        Q = np.hstack([Q, column])
-    weight = weights_or_ones(weight, n)[:, None]
-    weighted_P = weight * P
-    weighted_Q = weight * Q
-    A = weighted_Q.T @ P
-    A[:m, :m] += alpha * comparisons.landmarks
-    A[np.arange(m), np.arange(m)] += jitter * float(np.abs(A).max())
-    message = (
-        f"The system of the landmarks is singular to working precision for alpha={alpha:g}; use "
-        "another alpha, or None to choose one."
-    )
-    factor = factorize(A, message)
-    right_sides = weighted_Q.T @ Y, weighted_P.T @ Y
-    left = lu_solve(factor, right_sides[0], check_finite=False)
-    right = lu_solve(factor, right_sides[1], trans=1, check_finite=False)
-    leverage = np.einsum("ij,ji->i", P, lu_solve(factor, weighted_Q.T, check_finite=False))
-    lost = np.abs(1.0 - leverage) <= n * np.finfo(float).eps * np.maximum(1.0, np.abs(leverage))
-    kept = 1.0 - leverage[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        loo_left = (Y - P @ left) / kept
-        loo_right = (Y - Q @ right) / kept
-    loo_left[lost] = np.inf
-    loo_right[lost] = np.inf
-    norm = max(float(np.linalg.norm(side)) for side in right_sides)
-    errors = (
-        np.linalg.norm(A @ left - right_sides[0]),
-        np.linalg.norm(A.T @ right - right_sides[1]),
-    )
-    residual = float(max(errors)) / norm if norm else 0.0
-    intercepts = [size * coef[m:].sum(axis=0) for coef in (left, right)]
-    return AsymmetricRidgeSolution(
-        left[:m],
-        right[:m],
-        intercepts[0],
-        intercepts[1],
-        loo_left,
-        loo_right,
-        float(alpha),
-        residual,
     )
 
 

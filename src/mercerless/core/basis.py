@@ -195,7 +195,7 @@ class MatrixBasis(Basis):
 
     def weighted(self, comparisons: NDArray) -> NDArray:
         """The columns of items that carry weight."""
-        if len(self.rows) == self.n_train:
+        if self.landmarks is not None or len(self.rows) == self.n_train:
             return comparisons
         return comparisons[:, self.rows]
 

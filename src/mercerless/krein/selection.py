@@ -1,12 +1,14 @@
 """Choose the penalties of least squares in Krein spaces: one decomposition per fold, then every candidate is cheap.
 
-`Family` is the problem to solve, `Candidates` are its penalties and radii. `ExactProblem` and
-`LandmarkProblem` make the folds; `ValidationObjective` is the held-out error as a smooth function of all parameters.
+`Family` is the problem to solve, `Candidates` are its penalties and radii. `ExactProblem` and `LandmarkProblem` make
+the folds, `held_out_scores` predicts what they hold out.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,22 +17,14 @@ from sklearn.utils import gen_batches
 
 from mercerless.core.basis import Basis
 from mercerless.core.blocks import reduce_rows, take_rows
-from mercerless.core.calibration import Calibration, calibrate_scores
-from mercerless.core.descent import Descent, GradientSearch, Report, minimize_with_restarts
-from mercerless.core.memory import row_blocks
-from mercerless.core.validation import check_symmetric
-from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Sigmoid
+from mercerless.core.memory import memory_budget, row_blocks
 from mercerless.krein.solver import (
     KreinSystem,
-    LossPullback,
-    TrainingSpectrum,
     augmented_rows,
     build_low_rank_system,
     build_system,
     row_factor,
-    spectral_loss,
     spectral_solution,
-    training_spectrum,
 )
 from mercerless.krein.thresholds import LIMITS
 from mercerless.lowrank import LandmarkMap, nystroem
@@ -104,7 +98,7 @@ class Candidates(NamedTuple):
         """Number of candidates."""
         return len(self.alpha_positive)
 
-    def take(self, chosen: slice) -> "Candidates":
+    def take(self, chosen: slice) -> Candidates:
         """A range of the candidates."""
         return Candidates(
             self.alpha_positive[chosen],
@@ -113,7 +107,7 @@ class Candidates(NamedTuple):
             self.relative,
         )
 
-    def resolve(self, system: KreinSystem, regularizer: str) -> "Candidates":
+    def resolve(self, system: KreinSystem, regularizer: str) -> Candidates:
         """The same in absolute numbers, with a radius for each output."""
         plus = self.alpha_positive
         minus = self.alpha_negative
@@ -188,23 +182,6 @@ class KreinRows(NamedTuple):
     Y: NDArray
     weight: NDArray
     folds: NDArray  # the fold that holds each of them out
-    groups: NDArray | None = None  # which of them are held out together
-
-    def groups_of(self, places: NDArray) -> NDArray | None:
-        """The groups of some of these rows, if there are groups."""
-        if self.groups is None:
-            return None
-        return self.groups[places]
-
-    @property
-    def items(self) -> Any:
-        """The items."""
-        return self.basis.items
-
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel that compares them."""
-        return self.basis.kernel
 
     @property
     def n_folds(self) -> int:
@@ -213,17 +190,11 @@ class KreinRows(NamedTuple):
 
 
 class KreinFold(NamedTuple):
-    """One split: the decomposed training part, and rows ``basis(x)``, targets and weights of the held-out part.
-
-    The held-out part may also be the triangular factor of its rows ``sqrt(weight) * [1, basis, target]``, with weights
-    of one: sums of squares are the same.
-    """
+    """One split: the decomposed training part, and comparisons of rows that it holds out with its basis."""
 
     system: KreinSystem
-    constant: NDArray  # (n_held_out,), the column of ones, or its part of the factor
+    held_out: NDArray  # positions of these rows
     basis: NDArray  # (n_held_out, n_basis)
-    target: NDArray  # (n_held_out, n_outputs)
-    weight: NDArray
 
 
 class ExactProblem:
@@ -235,32 +206,19 @@ class ExactProblem:
         self.intercept = intercept
 
     def folds(self) -> Iterator[KreinFold]:
-        """The folds, for `squared_errors`."""
-        return (fold for fold, _ in self.row_folds())
-
-    def chosen(
-        self, predictions: list[NDArray], index: int, candidates: Candidates, family: Family
-    ) -> tuple[NDArray, NDArray]:
-        """All rows in the order of the folds, and one candidate's predictions of `squared_errors` for them."""
-        order = np.argsort(self.rows.folds, kind="stable")
-        return order, np.concatenate([each[:, index] for each in predictions])
-
-    def row_folds(self) -> Iterator[tuple[KreinFold, NDArray]]:
-        """The folds, and which rows they hold out."""
-        for number in range(self.rows.n_folds):
-            train = np.flatnonzero(self.rows.folds != number)
-            test = np.flatnonzero(self.rows.folds == number)
-            Y = self.rows.Y
-            weight = self.rows.weight
+        """All folds."""
+        rows = self.rows
+        for number in range(rows.n_folds):
+            train = np.flatnonzero(rows.folds != number)
+            test = np.flatnonzero(rows.folds == number)
             system = build_system(
                 self.K[np.ix_(train, train)],
-                Y[train],
-                weight[train],
+                rows.Y[train],
+                rows.weight[train],
                 intercept=self.intercept,
                 overwrite=True,
             )
-            basis = self.K[np.ix_(test, train)]
-            yield KreinFold(system, np.ones(len(test)), basis, Y[test], weight[test]), test
+            yield KreinFold(system, test, self.K[np.ix_(test, train)])
 
     def system(self) -> KreinSystem:
         """The problem of all rows."""
@@ -276,81 +234,57 @@ class ExactProblem:
 
 
 class LandmarkProblem:
-    """The same on landmarks: one pass over blocks of rows, keeping only triangular factors."""
+    """The same on landmarks: one pass over blocks of rows, keeping only triangular factors.
+
+    At most `scored_rows` rows of a fold are predicted.
+    """
 
     def __init__(
         self,
         rows: KreinRows,
         landmarks: NDArray,
         intercept: bool,
-        block_bytes: int,
         scored_rows: int,
         random: np.random.RandomState,
     ):
         self.rows = rows
         self.landmarks = landmarks
         self.intercept = intercept
-        self.random = random
-        self.block_bytes = block_bytes
         self.scored_rows = scored_rows
-        self.systems: list[KreinSystem] = []  # of the folds, once they were built
-        low_rank = nystroem(rows.kernel, rows.items, landmarks, random_state=random)
-        self.features = low_rank.feature_map(rows.kernel, rows.items)
+        self.random = random
+        kernel, items = rows.basis.kernel, rows.basis.items
+        low_rank = nystroem(kernel, items, landmarks, random_state=random)
+        self.features = low_rank.feature_map(kernel, items)
         self.signs = low_rank.signs
         # a block's similarities, its features, and their copy with the targets; the factors need less
         self.bytes_per_row = 24.0 * (len(landmarks) + rows.Y.shape[1])
+        self.block_bytes = min(LIMITS.block_bytes, memory_budget() // 3)
         self.factors = reduce_rows(
             partial(_fold_factors, self.features, len(self.signs), rows.n_folds),
             _merge_factors,
-            (rows.items, rows.Y, rows.weight, rows.folds),
+            (items, rows.Y, rows.weight, rows.folds),
             self.bytes_per_row,
-            block_bytes,
+            self.block_bytes,
         )
 
     def folds(self) -> Iterator[KreinFold]:
-        """Folds from triangular factors alone: training on the others, squared errors on one; no rows are needed."""
-        k = len(self.signs)
-        for i, held_out in enumerate(self.factors):
-            if i == len(self.systems):
-                others = row_factor(
-                    (R for j, R in enumerate(self.factors) if j != i), held_out.shape[1]
-                )
-                self.systems.append(
-                    build_low_rank_system(others, self.signs, intercept=self.intercept)
-                )
-            constant = held_out[:, 0]
-            basis = held_out[:, 1 : 1 + k]
-            target = held_out[:, 1 + k :]
-            yield KreinFold(self.systems[i], constant, basis, target, np.ones(len(held_out)))
-
-    def chosen(
-        self, predictions: list[NDArray], index: int, candidates: Candidates, family: Family
-    ) -> tuple[NDArray, NDArray]:
-        """Some rows of every fold, and one candidate's predictions for them."""
-        only = candidates.take(slice(index, index + 1))
-        return held_out_predictions(self.row_folds(), only, family)
-
-    def row_folds(self) -> Iterator[tuple[KreinFold, NDArray]]:
-        """The folds, and which rows they hold out: at most `scored_rows` of each, in blocks."""
-        for i, fold in enumerate(self.folds()):
-            rows = np.flatnonzero(self.rows.folds == i)
+        """All folds, their rows in blocks."""
+        for number in range(self.rows.n_folds):
+            system = self._system_of(R for j, R in enumerate(self.factors) if j != number)
+            rows = np.flatnonzero(self.rows.folds == number)
             if len(rows) > self.scored_rows:
                 rows = np.sort(self.random.choice(rows, self.scored_rows, replace=False))
             for span in row_blocks(len(rows), self.bytes_per_row, self.block_bytes):
                 block = rows[span]
-                basis = self.features(take_rows(self.rows.items, block))
-                held_out = KreinFold(
-                    fold.system,
-                    np.ones(len(block)),
-                    basis,
-                    self.rows.Y[block],
-                    self.rows.weight[block],
-                )
-                yield held_out, block
+                basis = self.features(take_rows(self.rows.basis.items, block))
+                yield KreinFold(system, block, basis)
 
     def system(self) -> KreinSystem:
         """The problem of all rows."""
-        factor = row_factor(self.factors, self.factors[0].shape[1])
+        return self._system_of(self.factors)
+
+    def _system_of(self, factors: Iterable[NDArray]) -> KreinSystem:
+        factor = row_factor(factors, self.factors[0].shape[1])
         return build_low_rank_system(factor, self.signs, intercept=self.intercept)
 
     def fitted_basis(self) -> Basis:
@@ -360,6 +294,9 @@ class LandmarkProblem:
     def dual(self, coef: NDArray) -> NDArray:
         """Coefficients of similarities to the landmarks."""
         return np.tensordot(self.features.weights, coef, axes=(1, 0))
+
+
+Problem = ExactProblem | LandmarkProblem
 
 
 def _fold_factors(
@@ -391,18 +328,34 @@ def _merge_factors(first: list[NDArray], second: list[NDArray]) -> list[NDArray]
     return [row_factor(pair, pair[0].shape[1]) for pair in zip(first, second)]
 
 
-def _fold_predictions(
-    fold: KreinFold, candidates: Candidates, family: Family
-) -> Iterator[tuple[slice, NDArray]]:
-    """Held-out predictions of all candidates, in blocks: (their slice, (n_held_out, candidates, n_outputs))."""
+class HeldOut(NamedTuple):
+    """Predictions of every candidate for rows by models that have not seen them."""
+
+    scores: NDArray  # (n_candidates, n_held_out, n_outputs)
+    rows: NDArray  # (n_held_out,)
+
+
+def held_out_scores(folds: Iterable[KreinFold], candidates: Candidates, family: Family) -> HeldOut:
+    """Predict the held-out rows of all folds by all candidates."""
+    pieces = []
+    rows = []
+    for fold in folds:
+        pieces.append(_fold_scores(fold, candidates, family))
+        rows.append(fold.held_out)
+    return HeldOut(np.concatenate(pieces, axis=1), np.concatenate(rows))
+
+
+def _fold_scores(fold: KreinFold, candidates: Candidates, family: Family) -> NDArray:
+    """Held-out predictions (n_candidates, n_held_out, n_outputs)."""
     system = fold.system
     n_outputs = len(system.offset)
-    basis = fold.basis - fold.constant[:, None] * system.center
+    basis = fold.basis - system.center
     # lift the coefficients or the basis, whichever is cheaper
     lift_coef = candidates.size * n_outputs <= system.lift.shape[1]
     if not lift_coef:
         basis = basis @ system.lift
     absolute = candidates.resolve(system, family.regularizer)
+    scores = np.empty((candidates.size, len(basis), n_outputs))
     for batch in gen_batches(candidates.size, 64):
         plus, minus, radius, _ = absolute.take(batch)
         solution = spectral_solution(
@@ -413,310 +366,27 @@ def _fold_predictions(
         if lift_coef:
             coef = system.lift @ coef
         predicted = (basis @ coef.astype(basis.dtype)).reshape(len(basis), -1, n_outputs)
-        yield batch, predicted + fold.constant[:, None, None] * system.offset
+        scores[batch] = predicted.transpose(1, 0, 2) + system.offset
+    return scores
 
 
-def squared_errors(
-    folds: Iterable[KreinFold],
-    candidates: Candidates,
-    family: Family,
-    predictions: list[NDArray] | None = None,
-) -> NDArray:
-    """Mean squared held-out error of every fold and candidate, shape (n_folds, S), outputs divided by their spread.
-
-    The predictions (n_held_out, S, n_outputs) of every fold are appended to `predictions`, if that is given.
-    """
-    table = []
-    for fold in folds:
-        spread = np.where(fold.system.spread > 0, fold.system.spread, 1.0) ** 2
-        total = fold.weight @ fold.constant**2
-        errors = np.empty(candidates.size)
-        pieces = []
-        for batch, predicted in _fold_predictions(fold, candidates, family):
-            if predictions is not None:
-                pieces.append(predicted)
-            square = (predicted - fold.target[:, None, :]) ** 2
-            square *= fold.weight[:, None, None]
-            errors[batch] = (square.sum(axis=0) / spread).mean(axis=1) / total
-        table.append(errors)
-        if predictions is not None:
-            predictions.append(np.concatenate(pieces, axis=1))
-    return np.array(table)
-
-
-def held_out_predictions(
-    folds: Iterable[tuple[KreinFold, NDArray]], candidates: Candidates, family: Family
-) -> tuple[NDArray, NDArray]:
-    """The rows that were held out, and the predictions (n_held_out, n_outputs) of the only candidate for them."""
-    pieces = []
-    places = []
-    for fold, held_out in folds:
-        pieces += [predicted[:, 0] for _, predicted in _fold_predictions(fold, candidates, family)]
-        places.append(held_out)
-    return np.concatenate(places), np.concatenate(pieces)
-
-
-def held_out_calibrations(
-    folds: Iterable[tuple[KreinFold, NDArray]],
-    candidates: Candidates,
-    family: Family,
-    labels: NDArray,
-    weight: NDArray,
-    columns: Callable[[NDArray], NDArray],
-) -> tuple[list[Calibration], NDArray, NDArray]:
-    """Calibrate every candidate's held-out scores; `columns` makes one column of scores per class.
-
-    Returns the calibrations with their log-losses, the scores (S, n_held_out, n_outputs), and the rows they belong to.
-    """
-    pieces = []
-    places = []
-    for fold, held_out in folds:
-        piece = np.empty((candidates.size, *fold.target.shape))
-        for batch, predicted in _fold_predictions(fold, candidates, family):
-            piece[batch] = predicted.transpose(1, 0, 2)
-        pieces.append(piece)
-        places.append(held_out)
-    scores = np.concatenate(pieces, axis=1)
-    rows = np.concatenate(places)
-    weight = weight[rows]
-    calibrations = [calibrate_scores(columns(each), labels[rows], weight) for each in scores]
-    return calibrations, scores, rows
+def squared_errors(held_out: HeldOut, rows: KreinRows) -> NDArray:
+    """Mean squared error of every fold and candidate, (n_folds, n_candidates), relative to the variance of y."""
+    Y = rows.Y[held_out.rows]
+    mean = np.average(rows.Y, axis=0, weights=rows.weight)
+    variance = np.average((rows.Y - mean) ** 2, axis=0, weights=rows.weight)
+    variance = np.where(variance > 0, variance, 1.0)
+    squares = np.mean((held_out.scores - Y) ** 2 / variance, axis=2)
+    weight = rows.weight[held_out.rows]
+    fold_of = rows.folds[held_out.rows]
+    return np.array(
+        [
+            np.average(squares[:, fold_of == fold], axis=1, weights=weight[fold_of == fold])
+            for fold in np.unique(fold_of)
+        ]
+    )
 
 
 def least(errors: Sequence[float] | NDArray) -> int:
     """The first of the smallest errors that are numbers."""
     return int(np.argmin(np.where(np.isnan(errors), np.inf, errors)))
-
-
-class ValidationObjective:
-    """Logarithm of the mean squared error over folds and its gradient, as a function of one vector.
-
-    The logarithm makes the first step of the descent independent of the units of the targets. The vector holds the
-    kernel's theta, then the logarithms of those of alpha_positive, alpha_negative and radius / std(y) not given. With
-    `standardize` all outputs count alike, whatever their units.
-    """
-
-    def __init__(
-        self, rows: KreinRows, family: Family, candidates: Candidates, standardize: bool = False
-    ):
-        self.rows = rows
-        self.family = family
-        self.given = candidates
-        values = (candidates.alpha_positive, candidates.alpha_negative, candidates.radius)
-        for name, each, relative in zip(candidates._fields, values, candidates.relative):
-            if not relative and len(np.unique(each, axis=0)) > 1:
-                raise ValueError(
-                    f"GradientSearch takes one number or None as {name}; several are for "
-                    "search=None."
-                )
-        center = np.average(rows.Y, axis=0, weights=rows.weight)
-        self.std = np.sqrt(np.average((rows.Y - center) ** 2, axis=0, weights=rows.weight))
-        #: Units of the outputs, relative to each other; one output stays as it is.
-        self.units = np.ones_like(self.std)
-        if standardize and np.any(self.std > 0):
-            typical = np.sqrt(np.mean(self.std**2))
-            self.units = np.where(self.std > 0, self.std, typical) / typical
-        K = self._matrix(rows.kernel)
-        self.K = None if len(rows.kernel.theta) else K
-        #: Decompositions of the folds, kept if the kernel has nothing to tune.
-        self.spectra: dict[int, TrainingSpectrum] = {}
-        self.scale = float(np.abs(K).max()) or 1.0
-        is_there = (True, family.regularizer == "components", family.constraint is not None)
-        names = zip(("positive", "negative", "radius"), is_there, candidates.relative)
-        self.free = [name for name, there, relative in names if there and relative]
-
-    def _matrix(self, kernel: Kernel) -> NDArray:
-        return check_symmetric(kernel(self.rows.items), "the kernel matrix")
-
-    def bounds(self) -> NDArray:
-        """A box around the kernel's usual parameters, and the ranges of the others."""
-        alphas = np.log(np.multiply((1e-10, 1e4), self.scale))
-        limits = {"positive": alphas, "negative": alphas, "radius": np.log((1e-3, 10.0))}
-        kernel = self.rows.kernel
-        middle = initial_theta(kernel, self.rows.items, np.random.RandomState(0))
-        reach = np.maximum(5.0, np.abs(middle))
-        lowest, highest = kernel.bounds.T
-        low = np.maximum(lowest, middle - reach)
-        high = np.minimum(highest, middle + reach)
-        of_kernel = np.column_stack([low, high])
-        of_others = [limits[name] for name in self.free]
-        return np.vstack([of_kernel, *of_others])
-
-    def start(self, random: np.random.RandomState) -> NDArray:
-        """A random start after Oglic and Gaertner (2018), appendix E.1, on scales that do not depend on units."""
-        theta = initial_theta(self.rows.kernel, self.rows.items, random)
-        n = len(self.rows.Y)
-        y = self.rows.Y[:, 0]
-        width = np.ptp(y) or 1.0
-        square = ((y - y.mean()) / width) ** 2
-        low = max(1e-4, square.mean() - 2.5 * square.std())
-        high = square.mean() + 2.5 * square.std()
-        draws = {
-            "positive": self.scale * random.choice(np.logspace(-1, 2, 5)) / n,
-            "negative": self.scale * random.choice(np.logspace(-1, 2, 5)) / n,
-            "radius": np.sqrt((high - low) * random.uniform() + low) * width / (self.std[0] or 1.0),
-        }
-        return np.r_[theta, [np.log(draws[name]) for name in self.free]]
-
-    def unpack(self, x: NDArray) -> tuple[Kernel, float, float, NDArray]:
-        """The kernel, both penalties and the radius of a vector."""
-        cut = len(self.rows.kernel.theta)
-        values = dict(zip(self.free, np.exp(x[cut:])))
-        plus = values.get("positive", self.given.alpha_positive[0])
-        equal_penalties = self.given.relative[1]
-        minus = values.get("negative", plus if equal_penalties else self.given.alpha_negative[0])
-        radius = self.given.radius[0]
-        if "radius" in values:
-            radius = values["radius"] * self.std
-        kernel = self.rows.kernel.with_theta(x[:cut]) if cut else self.rows.kernel
-        return kernel, float(plus), float(minus), radius
-
-    def candidates(self, x: NDArray) -> Candidates:
-        """The penalties and the radius of a vector as the only candidates."""
-        _, plus, minus, radius = self.unpack(x)
-        absolute = (False, False, False)
-        return Candidates(np.array([plus]), np.array([minus]), np.atleast_2d(radius), absolute)
-
-    def __call__(self, x: NDArray) -> tuple[float, NDArray]:
-        kernel, plus, minus, radius = self.unpack(x)
-        radius = radius / self.units
-        tunes_kernel = self.K is None
-        K = self._matrix(kernel) if self.K is None else self.K
-        n_folds = self.rows.n_folds
-        loss = 0.0
-        gradient = dict.fromkeys(("positive", "negative", "radius"), 0.0)
-        cotangents = []
-        for number in range(n_folds):
-            of_fold = self._fold(number, K, plus, minus, radius)
-            loss += of_fold.loss / n_folds
-            gradient["positive"] += of_fold.alpha_positive * plus / n_folds
-            gradient["negative"] += of_fold.alpha_negative * minus / n_folds
-            if self.family.constraint is not None:
-                gradient["radius"] += float(np.sum(of_fold.radius * radius)) / n_folds
-            if tunes_kernel:
-                cotangents.append(self._cotangent(number, of_fold))
-        theta = np.zeros(0)
-        if tunes_kernel:
-            left, right = (np.hstack(sides) for sides in zip(*cotangents))
-            G = left @ (right.T / n_folds)
-            if not np.all(np.isfinite(G)):
-                return 1e3, np.zeros_like(x)
-            theta = kernel.pullback(self.rows.items, None, G)
-        full = np.r_[theta, [gradient[name] for name in self.free]]
-        if not (np.isfinite(loss) and np.all(np.isfinite(full))):
-            return 1e3, np.zeros_like(x)
-        loss = max(loss, np.finfo(float).tiny)
-        return float(np.log(loss)), full / loss
-
-    def _split(self, number: int) -> tuple[NDArray, NDArray]:
-        """Training and held-out rows of a fold."""
-        train = np.flatnonzero(self.rows.folds != number)
-        test = np.flatnonzero(self.rows.folds == number)
-        return (train if len(train) else test), test
-
-    def _fold(
-        self, number: int, K: NDArray, plus: float, minus: float, radius: NDArray
-    ) -> LossPullback:
-        """One fold's error and its gradient; its decomposition is kept if the kernel has nothing to tune.
-
-        The radius is in the units of the outputs.
-        """
-        rows = self.rows
-        Y = rows.Y / self.units
-        family = self.family
-        train, test = self._split(number)
-        spectrum = self.spectra.get(number)
-        if spectrum is None:
-            spectrum = training_spectrum(
-                K.take(train, axis=0).take(train, axis=1),
-                Y[train],
-                rows.weight[train],
-                intercept=family.intercept,
-                overwrite=True,
-            )
-            if self.K is not None:
-                self.spectra[number] = spectrum
-        return spectral_loss(
-            spectrum,
-            K[np.ix_(test, train)],
-            Y[test],
-            plus,
-            minus,
-            radius,
-            weight_val=rows.weight[test],
-            regularizer=family.regularizer,
-            constraint=family.constraint,
-            intercept=family.intercept,
-            kernel_gradient=self.K is None,
-        )
-
-    def _cotangent(self, number: int, of_fold: LossPullback) -> tuple[NDArray, NDArray]:
-        """Factors of one fold's cotangent of the matrix of all rows."""
-        train, test = self._split(number)
-        n_outputs = of_fold.coef.shape[1]
-        rank = of_fold.left.shape[1]
-        left = np.zeros((len(self.rows.Y), rank + n_outputs))
-        right = np.zeros_like(left)
-        left[train, :rank] = of_fold.left
-        right[train, :rank] = of_fold.right
-        left[test, rank:] = of_fold.residual
-        right[train, rank:] = of_fold.coef
-        return left, right
-
-
-def tune_by_gradient(
-    objective: ValidationObjective,
-    search: GradientSearch,
-    random: np.random.RandomState,
-    report: Report | None = None,
-) -> Descent:
-    """Descend the mean held-out error in the kernel's parameters, penalties and radius; values are errors again."""
-    starts = [objective.start(random) for _ in range(max(1, search.n_restarts))]
-    if len(starts[0]) == 0:
-        raise ValueError(
-            "GradientSearch has nothing to tune: the kernel has no parameters and all penalties "
-            "are given; use search=None."
-        )
-    descent = minimize_with_restarts(
-        objective,
-        starts,
-        objective.bounds(),
-        max_iter=search.max_iter,
-        tol=search.tol,
-        callback=report,
-    )
-    return descent._replace(value=float(np.exp(descent.value)), values=np.exp(descent.values))
-
-
-def initial_theta(kernel: Kernel, X: Any, random: np.random.RandomState) -> NDArray:
-    """Random kernel parameters: by the paper's rule if it has one for the kernel, else near the given ones."""
-    theta = kernel.theta
-    if len(theta) == 0:
-        return theta
-    c = 0.4 * (1.0 + random.uniform(size=len(theta)))
-    if isinstance(kernel, (Gaussian, DeltaGauss)) and np.ndim(kernel.length_scale) == 0:
-        rows = X[random.permutation(len(X))[:500]]
-        squared = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)[
-            np.triu_indices(len(rows), 1)
-        ]
-        scale = np.sqrt((np.median(squared) if len(squared) else 1.0) or 1.0) / np.sqrt(c[0])
-        if isinstance(kernel, DeltaGauss):
-            shift = random.uniform(-0.95, 0.95)
-            return np.log([(1 - shift) * scale, (1 + shift) * scale])
-        return np.array([np.log(scale)])
-    if isinstance(kernel, Gaussian):
-        return np.log(
-            np.sqrt(X.shape[1]) * c * np.where(np.ptp(X, axis=0) > 0, np.ptp(X, axis=0), 1.0)
-        )
-    if isinstance(kernel, (Sigmoid, Epanechnikov)):
-        size = (
-            np.abs(X).max(axis=0)
-            if np.ndim(kernel.length_scale)
-            else np.linalg.norm(X, axis=1).max()
-        )
-        size = np.atleast_1d(np.where(size > 0, size, 1.0))
-        m = len(size)
-        size = size * np.sqrt(X.shape[1] if m > 1 else 1)
-        power = 1.0 if isinstance(kernel, Epanechnikov) else 0.5
-        return np.r_[np.log(size / c[:m] ** power), theta[m:]]
-    return theta + random.uniform(-1.0, 1.0, size=len(theta))

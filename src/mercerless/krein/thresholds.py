@@ -21,6 +21,8 @@ class KreinThresholds:
     exact_bytes: float = 42.0
     gradient_bytes: float = 76.0
     machine_bytes: float = 58.0
+    # Bytes of the scores kept for each candidate, row and target.
+    score_bytes: float = 16.0
     # Bytes per pair of landmarks.
     landmark_bytes: float = 270.0
     # For a block of rows on the way to its factor, if the budget allows.
@@ -39,6 +41,10 @@ class KreinThresholds:
     strengths: tuple[float, ...] = tuple(np.logspace(1, -7, 17))
     # alpha_negative / alpha_positive; ratios beyond 100 failed badly.
     ratios: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0, 0.01)
+    # C="auto", for items of variance one in feature space, from weak to strong, with so many folds and rows.
+    costs: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+    cost_folds: int = 3
+    cost_rows: int = 1500
     # Standard deviation of f relative to that of the targets.
     radii: tuple[float, ...] = (1.0, 0.9, 0.8, 0.7, 0.5, 0.25)
 

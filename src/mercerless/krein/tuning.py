@@ -1,0 +1,251 @@
+"""Tune kernel, penalties and radius of least squares in Krein spaces by descent of the held-out error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.core.descent import Descent, GradientSearch, Report, minimize_with_restarts
+from mercerless.core.validation import check_symmetric
+from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Sigmoid
+from mercerless.krein.selection import Candidates, Family, KreinRows
+from mercerless.krein.solver import LossPullback, TrainingSpectrum, spectral_loss, training_spectrum
+
+
+class ValidationObjective:
+    """Logarithm of the mean squared error over folds and its gradient, as a function of one vector.
+
+    The logarithm makes the first step of the descent independent of the units of the targets. The vector holds the
+    kernel's theta, then the logarithms of those of alpha_positive, alpha_negative and radius / std(y) not given. With
+    `standardize` all outputs count alike, whatever their units.
+    """
+
+    def __init__(
+        self, rows: KreinRows, family: Family, candidates: Candidates, standardize: bool = False
+    ):
+        self.rows = rows
+        self.family = family
+        self.given = candidates
+        values = (candidates.alpha_positive, candidates.alpha_negative, candidates.radius)
+        for name, each, relative in zip(candidates._fields, values, candidates.relative):
+            if not relative and len(np.unique(each, axis=0)) > 1:
+                raise ValueError(
+                    f"GradientSearch takes one number or None as {name}; several are for "
+                    "search=None."
+                )
+        center = np.average(rows.Y, axis=0, weights=rows.weight)
+        self.std = np.sqrt(np.average((rows.Y - center) ** 2, axis=0, weights=rows.weight))
+        #: Units of the outputs, relative to each other; one output stays as it is.
+        self.units = np.ones_like(self.std)
+        if standardize and np.any(self.std > 0):
+            typical = np.sqrt(np.mean(self.std**2))
+            self.units = np.where(self.std > 0, self.std, typical) / typical
+        K = self._matrix(rows.basis.kernel)
+        self.K = None if len(rows.basis.kernel.theta) else K
+        #: Decompositions of the folds, kept if the kernel has nothing to tune.
+        self.spectra: dict[int, TrainingSpectrum] = {}
+        self.scale = float(np.abs(K).max()) or 1.0
+        is_there = (True, family.regularizer == "components", family.constraint is not None)
+        names = zip(("positive", "negative", "radius"), is_there, candidates.relative)
+        self.free = [name for name, there, relative in names if there and relative]
+
+    def _matrix(self, kernel: Kernel) -> NDArray:
+        return check_symmetric(kernel(self.rows.basis.items), "the kernel matrix")
+
+    def bounds(self) -> NDArray:
+        """A box around the kernel's usual parameters, and the ranges of the others."""
+        alphas = np.log(np.multiply((1e-10, 1e4), self.scale))
+        limits = {"positive": alphas, "negative": alphas, "radius": np.log((1e-3, 10.0))}
+        kernel = self.rows.basis.kernel
+        middle = initial_theta(kernel, self.rows.basis.items, np.random.RandomState(0))
+        reach = np.maximum(5.0, np.abs(middle))
+        around = np.column_stack([middle - reach, middle + reach])
+        lowest, highest = kernel.bounds.T
+        is_usual = (lowest < middle) & (middle < highest)
+        within = np.column_stack(
+            [np.maximum(lowest, around[:, 0]), np.minimum(highest, around[:, 1])]
+        )
+        of_kernel = np.where(is_usual[:, None], within, around)
+        of_others = [limits[name] for name in self.free]
+        return np.vstack([of_kernel, *of_others])
+
+    def start(self, random: np.random.RandomState) -> NDArray:
+        """A random start after Oglic and Gaertner (2018), appendix E.1, on scales that do not depend on units."""
+        theta = initial_theta(self.rows.basis.kernel, self.rows.basis.items, random)
+        n = len(self.rows.Y)
+        y = self.rows.Y[:, 0]
+        width = np.ptp(y) or 1.0
+        square = ((y - y.mean()) / width) ** 2
+        low = max(1e-4, square.mean() - 2.5 * square.std())
+        high = square.mean() + 2.5 * square.std()
+        draws = {
+            "positive": self.scale * random.choice(np.logspace(-1, 2, 5)) / n,
+            "negative": self.scale * random.choice(np.logspace(-1, 2, 5)) / n,
+            "radius": np.sqrt((high - low) * random.uniform() + low) * width / (self.std[0] or 1.0),
+        }
+        return np.r_[theta, [np.log(draws[name]) for name in self.free]]
+
+    def unpack(self, x: NDArray) -> tuple[Kernel, float, float, NDArray]:
+        """The kernel, both penalties and the radius of a vector."""
+        cut = len(self.rows.basis.kernel.theta)
+        values = dict(zip(self.free, np.exp(x[cut:])))
+        plus = values.get("positive", self.given.alpha_positive[0])
+        equal_penalties = self.given.relative[1]
+        minus = values.get("negative", plus if equal_penalties else self.given.alpha_negative[0])
+        radius = self.given.radius[0]
+        if "radius" in values:
+            radius = values["radius"] * self.std
+        kernel = self.rows.basis.kernel.with_theta(x[:cut]) if cut else self.rows.basis.kernel
+        return kernel, float(plus), float(minus), radius
+
+    def candidates(self, x: NDArray) -> Candidates:
+        """The penalties and the radius of a vector as the only candidates."""
+        _, plus, minus, radius = self.unpack(x)
+        absolute = (False, False, False)
+        return Candidates(np.array([plus]), np.array([minus]), np.atleast_2d(radius), absolute)
+
+    def __call__(self, x: NDArray) -> tuple[float, NDArray]:
+        kernel, plus, minus, radius = self.unpack(x)
+        radius = radius / self.units
+        tunes_kernel = self.K is None
+        K = self._matrix(kernel) if self.K is None else self.K
+        n_folds = self.rows.n_folds
+        loss = 0.0
+        gradient = dict.fromkeys(("positive", "negative", "radius"), 0.0)
+        cotangents = []
+        for number in range(n_folds):
+            of_fold = self._fold(number, K, plus, minus, radius)
+            loss += of_fold.loss / n_folds
+            gradient["positive"] += of_fold.alpha_positive * plus / n_folds
+            gradient["negative"] += of_fold.alpha_negative * minus / n_folds
+            if self.family.constraint is not None:
+                gradient["radius"] += float(np.sum(of_fold.radius * radius)) / n_folds
+            if tunes_kernel:
+                cotangents.append(self._cotangent(number, of_fold))
+        theta = np.zeros(0)
+        if tunes_kernel:
+            left, right = (np.hstack(sides) for sides in zip(*cotangents))
+            G = left @ (right.T / n_folds)
+            if not np.all(np.isfinite(G)):
+                return 1e3, np.zeros_like(x)
+            theta = kernel.pullback(self.rows.basis.items, None, G)
+        full = np.r_[theta, [gradient[name] for name in self.free]]
+        if not (np.isfinite(loss) and np.all(np.isfinite(full))):
+            return 1e3, np.zeros_like(x)
+        loss = max(loss, np.finfo(float).tiny)
+        return float(np.log(loss)), full / loss
+
+    def _split(self, number: int) -> tuple[NDArray, NDArray]:
+        """Training and held-out rows of a fold."""
+        train = np.flatnonzero(self.rows.folds != number)
+        test = np.flatnonzero(self.rows.folds == number)
+        return (train if len(train) else test), test
+
+    def _fold(
+        self, number: int, K: NDArray, plus: float, minus: float, radius: NDArray
+    ) -> LossPullback:
+        """One fold's error and its gradient; its decomposition is kept if the kernel has nothing to tune.
+
+        The radius is in the units of the outputs.
+        """
+        rows = self.rows
+        Y = rows.Y / self.units
+        family = self.family
+        train, test = self._split(number)
+        spectrum = self.spectra.get(number)
+        if spectrum is None:
+            spectrum = training_spectrum(
+                K.take(train, axis=0).take(train, axis=1),
+                Y[train],
+                rows.weight[train],
+                intercept=family.intercept,
+                overwrite=True,
+            )
+            if self.K is not None:
+                self.spectra[number] = spectrum
+        return spectral_loss(
+            spectrum,
+            K[np.ix_(test, train)],
+            Y[test],
+            plus,
+            minus,
+            radius,
+            weight_val=rows.weight[test],
+            regularizer=family.regularizer,
+            constraint=family.constraint,
+            intercept=family.intercept,
+            kernel_gradient=self.K is None,
+        )
+
+    def _cotangent(self, number: int, of_fold: LossPullback) -> tuple[NDArray, NDArray]:
+        """Factors of one fold's cotangent of the matrix of all rows."""
+        train, test = self._split(number)
+        n_outputs = of_fold.coef.shape[1]
+        rank = of_fold.left.shape[1]
+        left = np.zeros((len(self.rows.Y), rank + n_outputs))
+        right = np.zeros_like(left)
+        left[train, :rank] = of_fold.left
+        right[train, :rank] = of_fold.right
+        left[test, rank:] = of_fold.residual
+        right[train, rank:] = of_fold.coef
+        return left, right
+
+
+def tune_by_gradient(
+    objective: ValidationObjective,
+    search: GradientSearch,
+    random: np.random.RandomState,
+    report: Report | None = None,
+) -> Descent:
+    """Descend the mean held-out error in the kernel's parameters, penalties and radius; values are errors again."""
+    starts = [objective.start(random) for _ in range(max(1, search.n_restarts))]
+    if len(starts[0]) == 0:
+        raise ValueError(
+            "GradientSearch has nothing to tune: the kernel has no parameters and all penalties "
+            "are given; use search=None."
+        )
+    descent = minimize_with_restarts(
+        objective,
+        starts,
+        objective.bounds(),
+        max_iter=search.max_iter,
+        tol=search.tol,
+        callback=report,
+    )
+    return descent._replace(value=float(np.exp(descent.value)), values=np.exp(descent.values))
+
+
+def initial_theta(kernel: Kernel, X: Any, random: np.random.RandomState) -> NDArray:
+    """Random kernel parameters: by the paper's rule if it has one for the kernel, else near the given ones."""
+    theta = kernel.theta
+    if len(theta) == 0:
+        return theta
+    c = 0.4 * (1.0 + random.uniform(size=len(theta)))
+    if isinstance(kernel, (Gaussian, DeltaGauss)) and np.ndim(kernel.length_scale) == 0:
+        rows = X[random.permutation(len(X))[:500]]
+        squared = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)[
+            np.triu_indices(len(rows), 1)
+        ]
+        scale = np.sqrt((np.median(squared) if len(squared) else 1.0) or 1.0) / np.sqrt(c[0])
+        if isinstance(kernel, DeltaGauss):
+            shift = random.uniform(-0.95, 0.95)
+            return np.log([(1 - shift) * scale, (1 + shift) * scale])
+        return np.array([np.log(scale)])
+    if isinstance(kernel, Gaussian):
+        return np.log(
+            np.sqrt(X.shape[1]) * c * np.where(np.ptp(X, axis=0) > 0, np.ptp(X, axis=0), 1.0)
+        )
+    if isinstance(kernel, (Sigmoid, Epanechnikov)):
+        size = (
+            np.abs(X).max(axis=0)
+            if np.ndim(kernel.length_scale)
+            else np.linalg.norm(X, axis=1).max()
+        )
+        size = np.atleast_1d(np.where(size > 0, size, 1.0))
+        m = len(size)
+        size = size * np.sqrt(X.shape[1] if m > 1 else 1)
+        power = 1.0 if isinstance(kernel, Epanechnikov) else 0.5
+        return np.r_[np.log(size / c[:m] ** power), theta[m:]]
+    return theta + random.uniform(-1.0, 1.0, size=len(theta))
