@@ -136,18 +136,6 @@ def test_bad_groups_raise_one_sentence(cls, groups, message):
     assert str(error.value).count(". ") == 0
 
 
-def test_groups_are_matched_by_name():
-    pd = pytest.importorskip("pandas")
-    X, y, groups = copies(n_groups=20, noise=0.4)
-    names = [f"i{k}" for k in range(len(y))]
-    frame = pd.DataFrame(cdist(X, X), index=names, columns=names)
-    shuffled = pd.Series(groups, index=names).sample(frac=1.0, random_state=0)
-    kernel = {"kernel": "precomputed", "random_state": 0}
-    by_name = SimilarityClassifier(**kernel).fit(frame, y, groups=shuffled)
-    by_place = SimilarityClassifier(**kernel).fit(frame.to_numpy(), y, groups=groups)
-    assert_array_equal(by_name.out_of_fold_.prediction, by_place.out_of_fold_.prediction)
-
-
 @pytest.mark.parametrize("cls", [SimilarityClassifier, KreinRidgeClassifier])
 def test_metadata_routing(cls):
     X, y, groups = copies(n_groups=24, noise=0.3)

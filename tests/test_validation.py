@@ -33,45 +33,30 @@ from mercerless.core.validation import (
 from mercerless.kernels import Gaussian
 
 
-class TestAlignByName:
+class TestRowOrder:
     rows = pd.DataFrame(np.eye(4), index=list("abcd"))
-    values = pd.Series([4, 1, 2, 3], index=list("dabc"))
+    values = pd.Series([4, 1, 2, 3], index=list("dabc"), name="size")
 
-    def test_other_order(self):
-        assert_array_equal(v.align_by_name(self.rows, self.values), [1, 2, 3, 4])
-        assert_array_equal(v.align_by_name(self.rows[0], self.values), [1, 2, 3, 4])
+    @pytest.mark.parametrize("form", ["frame", "series", "dict", "list"])
+    def test_other_order_raises(self, form):
         several = {"first": np.eye(4), "second": self.rows}
-        assert_array_equal(v.align_by_name(several, self.values), [1, 2, 3, 4])
-        assert_array_equal(v.align_by_name([np.eye(4), self.rows], self.values), [1, 2, 3, 4])
-        outputs = v.align_by_name(self.rows, self.values.to_frame())
-        assert_array_equal(outputs[0], [1, 2, 3, 4])
+        forms = {"frame": self.rows, "series": self.rows[0], "dict": several}
+        X = forms.get(form, [np.eye(4), self.rows])
+        with pytest.raises(ValueError, match=r"'size'.*y\.loc\[X\.index\].*y\.to_numpy\(\)"):
+            v.check_row_order(X, self.values)
 
-    def test_names_of_several_levels_and_numbers(self):
-        levels = pd.MultiIndex.from_product([["x", "y"], [1, 2]])
-        values = pd.Series(range(4), index=levels)[::-1]
-        assert_array_equal(v.align_by_name(self.rows.set_axis(levels), values), range(4))
-        numbers = self.rows.set_axis([7, 5, 3, 1])
-        values = pd.Series([1, 3, 5, 7], index=[1, 3, 5, 7])
-        assert_array_equal(v.align_by_name(numbers, values), [7, 5, 3, 1])
+    def test_numbers_are_labels_too(self):
+        numbered = pd.DataFrame(np.eye(4))
+        with pytest.raises(ValueError, match="different orders"):
+            v.check_row_order(numbered, None, self.values.set_axis([3, 1, 2, 0]))
 
-    @pytest.mark.parametrize(
-        "index", [list("abcd"), list("dbcz"), list("ddca"), range(4), [3, 2, 1, 0]]
-    )
-    def test_by_position_otherwise(self, index):
-        values = pd.Series([4, 2, 3, 1], index=index)
-        assert v.align_by_name(self.rows, values) is values
+    @pytest.mark.parametrize("index", [list("abcd"), list("dbcz"), list("ddca"), range(4)])
+    def test_other_labels_go_by_position(self, index):
+        v.check_row_order(self.rows, pd.Series([4, 2, 3, 1], index=index))
 
-    def test_by_position_without_names(self):
-        for rows in (np.eye(4), list("wxyz"), self.rows.set_axis(list("aacd")), None):
-            assert v.align_by_name(rows, self.values) is self.values
-        positions = pd.DataFrame(np.eye(4))  # a RangeIndex
-        values = self.values.set_axis([3, 1, 2, 0])
-        with pytest.warns(UserWarning, match="numbers of the rows of X in another order"):
-            assert v.align_by_name(positions, values) is values
-        longer = pd.Series(range(5), index=list("edcba"))
-        assert v.align_by_name(self.rows, longer) is longer
-        assert v.align_by_name(self.rows, [4, 2, 3, 1]) == [4, 2, 3, 1]
-        assert v.align_by_name(self.rows, None) is None
+    @pytest.mark.parametrize("X", [np.eye(4), list("wxyz"), rows.set_axis(list("aacd")), None])
+    def test_unlabeled_rows_go_by_position(self, X):
+        v.check_row_order(X, self.values)
 
 
 def test_only_what_may_be_distances_is_told():

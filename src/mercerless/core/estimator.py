@@ -5,6 +5,7 @@ Also what classifiers share: targets for classes, one column of scores per class
 
 from __future__ import annotations
 
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from itertools import combinations
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
+import sklearn
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import (
@@ -33,13 +35,13 @@ from mercerless.core.optional import CallbackSupportMixin, with_callbacks
 from mercerless.core.threads import blas_threads
 from mercerless.core.timing import FitClock, fit_clock, seconds_of_products
 from mercerless.core.validation import (
-    align_by_name,
     align_columns,
     align_matrix,
     as_items,
     check_matrix,
     check_not_condensed,
     check_real,
+    check_row_order,
     labels_of,
     own_copy,
     validate_data,
@@ -55,50 +57,36 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class NamedClassifierMixin(ClassifierMixin):
-    """scikit-learn's mixin of classifiers; `score` matches labels and weights to rows by name, as `fit` does."""
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on these items.
-
-        Parameters
-        ----------
-        X : array-like
-            Items, as for `predict`.
-        y : array-like
-            Their labels, matched by name if pandas names the rows of both.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the items, matched as y.
-
-        Returns
-        -------
-        float
-            The share of correct predictions; with several labels per item, of items with all labels correct.
-        """
-        return super().score(X, align_by_name(X, y), align_by_name(X, sample_weight))
+#: Methods that read rows of data.
+_DATA_METHODS = frozenset(
+    "fit partial_fit fit_predict predict predict_proba predict_log_proba decision_function transform "
+    "fit_transform inverse_transform score predict_interval predict_set explain suspects".split()
+)
+# `score` checks the order of labels as `fit` does
+NamedClassifierMixin = ClassifierMixin
+NamedRegressorMixin = RegressorMixin
 
 
-class NamedRegressorMixin(RegressorMixin):
-    """scikit-learn's mixin of regressors; `score` matches targets and weights to rows by name, as `fit` does."""
+def in_plain_surroundings(method: Callable[..., T]) -> Callable[..., T]:
+    """A method that reads data, the same under every global setting of scikit-learn and NumPy.
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R2, the share of the variance of the targets that is predicted.
+    Targets, weights and groups with the labels of the rows of X in another order raise before any work.
+    """
 
-        Parameters
-        ----------
-        X : array-like
-            Items, as for `predict`.
-        y : array-like
-            Their targets, matched by name if pandas names the rows of both.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the items, matched as y.
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> T:
+        values = [value for value in (*args, *kwargs.values()) if hasattr(value, "iloc")]
+        if len(values) > 1 or isinstance(args[0] if args else None, (dict, list, tuple)):
+            rows, *others = (*args, *kwargs.values())
+            check_row_order(rows, *others)
+        with np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"):
+            if sklearn.get_config()["transform_output"] == "default":
+                return method(self, *args, **kwargs)
+            with sklearn.config_context(transform_output="default"):
+                return method(self, *args, **kwargs)
 
-        Returns
-        -------
-        float
-            At most 1; 0 for the mean of the targets.
-        """
-        return super().score(X, align_by_name(X, y), align_by_name(X, sample_weight))
+    call._is_plain = True  # type: ignore[attr-defined]
+    return call
 
 
 def all_or_nothing(fit: Callable[Concatenate[E, P], T]) -> Callable[Concatenate[E, P], T]:
@@ -123,6 +111,15 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
     _column_labels: list[str] | None = None
     #: Attributes that validation sets before the fit.
     _set_by_validation: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        own = {name: method for name, method in vars(cls).items() if name in _DATA_METHODS}
+        if hasattr(cls, "score"):
+            own.setdefault("score", cls.score)
+        for name, method in own.items():
+            if inspect.isfunction(method) and not hasattr(method, "_is_plain"):
+                setattr(cls, name, in_plain_surroundings(method))
+        super().__init_subclass__(**kwargs)
 
     def _set_fitted(self, **attributes: Any) -> None:
         """Set all fitted attributes at once, and remove those of an earlier fit."""
@@ -315,19 +312,15 @@ class KernelPredictor(KernelEstimator):
         X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
             The training items. The columns of a data frame of comparisons are matched with its rows by name.
         y : array-like of shape (n,), or (n, n_outputs) if the estimator takes several
-            The targets, or the classes. If X and y have a pandas index of the same unique names in another order,
-            they are matched by name; otherwise, and with a RangeIndex, by position.
+            The targets, or the classes. Read by position; the row labels of X in another order raise.
         sample_weight : array-like of shape (n,) or None, default=None
             A weight w counts like w repetitions of the row; 0 leaves it out, and a class that has no other rows.
-            Matched as y.
 
         Returns
         -------
         self : estimator
             The fitted model.
         """
-        y = align_by_name(X, y)
-        sample_weight = align_by_name(X, sample_weight)
         with blas_threads(y):
             self._learn(X, y, sample_weight)
         return self
@@ -376,23 +369,18 @@ class GroupedPredictor(KernelPredictor):
         X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
             The training items. The columns of a data frame of comparisons are matched with its rows by name.
         y : array-like of shape (n,), or (n, n_outputs) if the estimator takes several
-            The targets, or the classes. If X and y have a pandas index of the same unique names in another order,
-            they are matched by name; otherwise, and with a RangeIndex, by position.
+            The targets, or the classes. Read by position; the row labels of X in another order raise.
         sample_weight : array-like of shape (n,) or None, default=None
             A weight w counts like w repetitions of the row; 0 leaves it out, and a class that has no other rows.
-            Matched as y.
         groups : array-like of shape (n,) or None, default=None
             Items of one group (a patient, a family, a machine) are held out together, so that out-of-fold predictions,
-            calibration, prediction sets and intervals are those of new groups. Matched as y.
+            calibration, prediction sets and intervals are those of new groups.
 
         Returns
         -------
         self : estimator
             The fitted model.
         """
-        y = align_by_name(X, y)
-        sample_weight = align_by_name(X, sample_weight)
-        groups = align_by_name(X, groups)
         with blas_threads(y):
             self._learn(X, y, sample_weight, groups)
         return self

@@ -99,7 +99,7 @@ def _copies_among(items: Any, used: NDArray, precomputed: bool) -> NDArray:
 
 def join_groups(groups: NDArray, copies: NDArray) -> NDArray:
     """Numbers of the smallest sets that hold whole groups and whole sets of copies."""
-    first, second = (np.unique(codes, return_inverse=True)[1] for codes in (groups, copies))
+    first, second = by_appearance(groups), by_appearance(copies)
     size = first.max() + second.max() + 2
     links = coo_array((np.ones(len(first)), (first, first.max() + 1 + second)), shape=(size, size))
     return connected_components(links, directed=False)[1][first]
@@ -223,7 +223,7 @@ def assign_folds(
     random = check_random_state(random_state)
     classes = np.zeros(n, dtype=int)
     if labels is not None:
-        classes = np.unique(labels, return_inverse=True)[1]
+        classes = by_appearance(labels)
     sets = _set_numbers(together, n)
     sizes = np.bincount(sets, minlength=1)
     n_folds = max(1, min(n_folds, len(sizes)))
@@ -254,11 +254,17 @@ def assign_folds(
     return fold_of_set[sets]
 
 
+def by_appearance(labels: ArrayLike) -> NDArray:
+    """Numbers of the labels in the order of their first appearance: other names of the classes change nothing."""
+    _, first, codes = np.unique(np.asarray(labels), return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[codes]
+
+
 def _set_numbers(together: NDArray | None, n: int) -> NDArray:
     """Numbers of the sets of items that stay together; every item by itself if there are none."""
     if together is None:
         return np.arange(n)
-    return np.unique(together, return_inverse=True)[1]
+    return by_appearance(together)
 
 
 def _lowest_slots(heights: NDArray, sizes: NDArray, n: int) -> NDArray:
@@ -371,7 +377,7 @@ def distinct_items_needed(cv: Any) -> float:
 def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray | None:
     """Numbers of the sets that must stay in one fold: of copies and groups, of groups alone, or none."""
     if groups is not None:
-        codes = np.unique(groups, return_inverse=True)[1]
+        codes = by_appearance(groups)
         if len(codes) and codes.max() == 0:
             raise ValueError("groups has one group only; at least two are needed to hold one out.")
         joined = join_groups(codes, copies)
@@ -425,7 +431,7 @@ def hold_out(
     first = np.unique(sets, return_index=True)[1]
     order = check_random_state(random_state).permutation(len(sizes))
     if classify:
-        order = order[np.argsort(np.asarray(y)[first[order]], kind="stable")]
+        order = order[np.argsort(by_appearance(y)[first[order]], kind="stable")]
     is_held_out = np.zeros(len(sizes), dtype=bool)
     owed = 0.0
     for number in order:

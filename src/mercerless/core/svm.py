@@ -122,7 +122,7 @@ def hinge_machines(
     present = np.unique(labels)
     weight = weights_or_ones(weight, len(K))
     unit = _unit(K)
-    model = SVC(kernel="precomputed", C=C * unit, tol=tol, max_iter=max_iter)
+    model = SVC(kernel="precomputed", C=C * unit, tol=tol, max_iter=max_iter, random_state=0)
     if len(present) > 1:
         model.fit(K / unit, labels, sample_weight=weight)
     numbers = {pair: k for k, pair in enumerate(combinations(present.tolist(), 2))}
@@ -176,6 +176,7 @@ def tube_machine(
     weight = weights_or_ones(weight, len(K))
     unit = _unit(K)
     model = SVR(kernel="precomputed", C=C * unit, epsilon=epsilon, tol=tol, max_iter=max_iter)
+    model.random_state = 0  # libsvm takes a seed of the global generator otherwise
     model.fit(K / unit, y, sample_weight=weight)
     beta = np.zeros(len(K))
     beta[model.support_] = model.dual_coef_[0] / unit

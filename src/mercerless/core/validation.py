@@ -205,98 +205,61 @@ def _warn_of_distances(estimator: Any, X: Any) -> None:
         return
     if not is_rounding(relative_asymmetry(X), X.dtype):
         return
-    remedy = "pass kernel='precomputed'"
-    if not takes_matrices(estimator):
-        remedy = "use SimilarityClassifier or SimilarityRegressor with kernel='precomputed'"
     warn(
         f"X looks like the distances of {len(X)} items (symmetric, nonnegative, zeros on the "
-        f"diagonal) but {type(estimator).__name__} reads it as a table of features; {remedy} if "
-        "these are distances."
+        f"diagonal) but {type(estimator).__name__} reads it as a table of features; if these are "
+        "distances, use SimilarityClassifier or SimilarityRegressor with kernel='precomputed'."
     )
 
 
-def takes_matrices(estimator: Any) -> bool:
-    """Whether kernel="precomputed" makes this estimator read X as a matrix."""
-    try:
-        with_matrix = type(estimator)(kernel="precomputed")
-    except TypeError:  # it has no kernel
-        return False
-    return get_tags(with_matrix).input_tags.pairwise
-
-
-def align_by_name(X: Any, values: Any) -> Any:
-    """Values of rows in the order of the rows of X, if pandas names both; otherwise `values` as they are.
-
-    Values are reordered if the index of X and their own hold the same unique names in another order and neither is
-    a RangeIndex, which numbers positions. Of a dict or list of tables the first with names decides. Anything else is
-    read by position, as in scikit-learn, with a warning if the values have the positions of X in another order. The
-    number of values is not checked.
+def check_row_order(X: Any, *values: Any) -> None:
+    """Raise if values of rows have the labels of the rows of X in another order; everything is read by position.
 
     Parameters
     ----------
     X : object
         The rows: a data frame, a series of items, or a dict or list of data frames of the same rows.
-    values : object
-        Labels, weights or groups, one for each row.
-
-    Returns
-    -------
-    object
-        The values, of the same type.
+    *values : object
+        Targets, weights or groups, one for each row; only those with a pandas index are looked at.
     """
-    rows = _row_names(X)
-    given = _index_of(values)
-    _warn_of_other_positions(X, values)
-    if rows is None or given is None or len(rows) != len(given) or not given.is_unique:
-        return values
-    positions = np.asarray(given.get_indexer(rows))
-    is_other_set = bool((positions < 0).any())
-    if is_other_set or np.array_equal(positions, np.arange(len(positions))):
-        return values
-    return values.iloc[positions]
+    rows = None
+    for given in values:
+        if not hasattr(given, "iloc") or not hasattr(getattr(given, "index", None), "get_indexer"):
+            continue
+        if rows is None:
+            rows = _row_labels(X)
+        labels = given.index
+        if rows is None or len(rows) != len(labels) or not labels.is_unique or rows.equals(labels):
+            continue
+        positions = np.asarray(labels.get_indexer(rows))
+        if np.any(positions < 0) or np.array_equal(positions, np.arange(len(positions))):
+            continue
+        name = getattr(given, "name", None)
+        name = "the values" if name is None else repr(name)
+        raise ValueError(
+            f"X and {name} have the same row labels in different orders; pass y.loc[X.index] to go by "
+            "label, or y.to_numpy() to go by position (the same for weights and groups)."
+        )
 
 
-def _warn_of_other_positions(X: Any, values: Any) -> None:
-    """Warn if rows are numbered 0, 1, 2, ... and the values have the same numbers in another order."""
-    if not all(hasattr(table, "iloc") and hasattr(table, "index") for table in (X, values)):
-        return
-    positions = np.arange(len(X))
-    is_numbered = type(X.index).__name__ == "RangeIndex" and np.array_equal(X.index, positions)
-    if not is_numbered or len(values) != len(X) or np.asarray(values.index).dtype.kind not in "iu":
-        return
-    given = np.asarray(values.index)
-    if np.array_equal(given, positions) or not np.array_equal(np.sort(given), positions):
-        return
-    name = getattr(values, "name", None)
-    which = "The labels, weights or groups" if name is None else f"The values {name!r}"
-    warn(
-        f"{which} have the numbers of the rows of X in another order as their index, but are read "
-        "by position; bring both into the same order, or call reset_index(drop=True) if they are."
-    )
+def align_by_name(X: Any, values: Any) -> Any:
+    """The values, after `check_row_order`."""
+    check_row_order(X, values)
+    return values
 
 
-def _row_names(X: Any) -> Any:
-    """The index of a table or series, or of the first one with names in a dict or list of tables; unique, or None."""
+def _row_labels(X: Any) -> Any:
+    """The pandas index of a table or series, or of the first one in a dict or list of tables; unique, or None."""
     tables = [X]
     if isinstance(X, dict):
         tables = list(X.values())
     elif isinstance(X, (list, tuple)):
         tables = [table for table in X if len(getattr(table, "shape", ())) == 2]
     for table in tables:
-        index = _index_of(table)
-        if index is not None:
+        index = getattr(table, "index", None)
+        if hasattr(table, "iloc") and hasattr(index, "get_indexer"):
             return index if index.is_unique else None
     return None
-
-
-def _index_of(values: Any) -> Any:
-    """The pandas index of a series or table that holds names, and not merely positions; otherwise None."""
-    if not (hasattr(values, "iloc") and hasattr(values, "index")):
-        return None
-    index = values.index
-    is_of_pandas = hasattr(index, "get_indexer")  # and in memory
-    holds_positions = type(index).__name__ == "RangeIndex"
-    return index if is_of_pandas and not holds_positions else None
 
 
 def check_matrix(X: Any, name: str = "X") -> None:
@@ -335,7 +298,9 @@ def check_not_condensed(X: Any, name: str = "X") -> None:
 
 
 def check_random_state(random_state: Any) -> np.random.RandomState:
-    """scikit-learn's check, which takes no Generator; one seeds a RandomState with what it draws next."""
+    """scikit-learn's check; None never means the global generator, and a Generator seeds what is returned."""
+    if random_state is None:
+        return np.random.RandomState()
     if isinstance(random_state, np.random.Generator):
         return np.random.RandomState(random_state.integers(2**32 - 1))
     return check_legacy_random_state(random_state)

@@ -55,10 +55,11 @@ def plain_machine(task: DankTask, data: NDArray, C: float, tol: float, **kernel:
         unit = _power_of_two_below(float(np.abs(data).max(initial=0.0)))
     scaled = data if unit == 1.0 else data / unit
     if task.is_classification:
-        model = SVC(C=C * unit, tol=tol, **kernel)
+        model = SVC(C=C * unit, tol=tol, random_state=0, **kernel)
         model.fit(scaled, task.target, sample_weight=task.weight)
     else:
         model = SVR(C=C * unit / size, epsilon=task.epsilon / size, tol=tol, **kernel)
+        model.random_state = 0  # libsvm takes a seed of the global generator otherwise
         model.fit(scaled, (task.target - task.target.mean()) / size, sample_weight=task.weight)
     v = np.zeros(len(task.rows))
     v[model.support_] = size / unit * model.dual_coef_[0]

@@ -209,8 +209,10 @@ class KernelStage(Stage):
     def _machine(self, C: float | None) -> SVC | SVR:
         options = {"kernel": "precomputed", "C": C, "cache_size": 500}
         if self.targets.classify:
-            return SVC(break_ties=True, **options)
-        return SVR(epsilon=self.epsilon, **options)
+            return SVC(break_ties=True, random_state=0, **options)
+        machine = SVR(epsilon=self.epsilon, **options)
+        machine.random_state = 0  # libsvm takes a seed of the global generator otherwise
+        return machine
 
 
 def _matrix_and_new_rows(kernel: Kernel, X: NDArray, Z: NDArray) -> tuple[NDArray, NDArray]:

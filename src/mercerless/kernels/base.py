@@ -622,7 +622,7 @@ def _in_threads(
     threads = 1
     if n_entries >= min_entries:
         threads = min(allowed_threads(), len(blocks))
-    with one_blas_thread(alone=True):
+    with one_blas_thread(alone=True), np.errstate(under="ignore"):
         if threads == 1:
             for rows in blocks:
                 work(rows)
