@@ -3,12 +3,13 @@
 import logging
 import re
 import sys
-from importlib.metadata import version as installed_version
 from pathlib import Path
 
 import matplotlib
 from cycler import cycler
 from sphinx_gallery.sorting import ExplicitOrder
+
+import mercerless
 
 matplotlib.use("Agg")
 
@@ -16,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 project = "mercerless"
 author = "The mercerless developers"
 copyright = "2026, The mercerless developers"
-release = version = installed_version("mercerless")
+release = version = mercerless.__version__
 
 extensions = [
     "myst_parser",
