@@ -16,28 +16,17 @@ from oracles.hyper import (
     universal_kriging,
     wishart_hyper,
 )
-from scipy.linalg import solve_triangular
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC, SVR
 
 from mercerless import config_context
 from mercerless.core.svm import tube_machine
 from mercerless.hyper.estimators import HyperRidge, HyperSVR
-from mercerless.hyper.selection import (
-    PairTarget,
-    choose_centers,
-    constant_squares,
-    fold_equations,
-    make_design,
-    ridge_validation,
-)
+from mercerless.hyper.learning import choose_centers, make_design
+from mercerless.hyper.selection import constant_squares, fold_equations, ridge_validation
 from mercerless.hyper.solver import (
-    ComparedPath,
-    InverseFactor,
-    NormalEquations,
     WhitenedPath,
-    hyper_path,
     normal_equations,
     ridge_cg,
     ridge_exact,
@@ -45,6 +34,7 @@ from mercerless.hyper.solver import (
     svr_admm,
     whiten,
 )
+from mercerless.hyper.targets import PairTarget
 from mercerless.hyper.tensor import TensorProblem, item_basis, landmark_basis, tensor_ridge_missing
 from mercerless.kernels.hyper import (
     GaussianHyper,
@@ -217,7 +207,9 @@ def test_landmark_ridge_is_equation_nine(hyper, naive, scale):
     expected = [landmark_ridge(B, gram, Y, alpha) for alpha in (1e-6, 1e-3, 1.0)]
     whitening = whiten(gram)
     equations = normal_equations(design, target, whitening=whitening)
-    for solution, coef in zip(hyper_path(equations, whitening, [1e-6, 1e-3, 1.0]), expected):
+    path = WhitenedPath(equations, len(whitening))
+    solutions = [path.solution(whitening, alpha) for alpha in (1e-6, 1e-3, 1.0)]
+    for solution, coef in zip(solutions, expected):
         np.testing.assert_allclose(B @ solution.coef, B @ coef, rtol=1e-7, atol=1e-8 * scale)
         assert solution.certificate < 1e-9
     cg = ridge_cg(design, target, gram, 1e-3, tol=1e-10, random_state=np.random.RandomState(0))
@@ -240,41 +232,6 @@ def test_normal_equations_are_the_sum_of_their_blocks():
     np.testing.assert_allclose(sum(part.rhs for part in parts), whole.rhs, rtol=1e-10)
 
 
-@pytest.mark.parametrize("p", [1, 49, 50, 51, 130])
-def test_products_with_the_inverse_factor_whiten_like_a_triangular_solve(p):
-    rng = np.random.default_rng(p)
-    L = whiten(GaussianHyper(2.0).gram(rng.normal(size=(p, 3))))
-    B = rng.normal(size=(40, p)) @ L.T  # whitened it is of the order of one
-    expected = solve_triangular(L, B.T, lower=True).T
-    np.testing.assert_allclose(InverseFactor(L)(B), expected, atol=1e-9)
-
-
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_settings_are_compared_by_the_solutions_of_the_path(fit_intercept):
-    X, hyper = items(15), GaussianHyper()
-    centers = choose_centers(hyper, X, 10, "uniform", np.random.RandomState(0))
-    design, target = make_design(hyper, X, centers), PairTarget("similarity", similarity(X) + 1)
-    L = whiten(hyper.gram(centers))
-    equations = normal_equations(design, target, fit_intercept, whitening=L)
-    path = WhitenedPath(equations, 10)
-    for alphas in ([1e-6, 1e-2, 1.0], [1e-40, 1.0]):  # the smallest ridge is lost in rounding
-        U, intercepts = ComparedPath(equations, 10).solve(np.array(alphas))
-        for u, intercept, alpha in zip(U.T, intercepts, alphas):
-            expected, constant, _ = path.solve(alpha)
-            size = np.abs(expected).max()
-            np.testing.assert_allclose(u, expected, rtol=1e-6, atol=1e-7 * size)
-            np.testing.assert_allclose(intercept, constant, rtol=1e-6, atol=1e-7 * size)
-
-
-def test_a_ridge_below_rounding_is_solved_by_eigenvectors():
-    """Two equal terms: their difference is penalized only, and less than rounding changes the matrix."""
-    gram = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 2.0]]) * 3.0
-    gram[0, 0] -= 1e-12  # as rounding may leave it
-    equations = NormalEquations(gram, np.array([3.0, 3.0, 1.0]), 4.0, 9.0)
-    U, _ = ComparedPath(equations, 3).solve(np.array([1e-14]))
-    np.testing.assert_allclose(gram @ U[:, 0], equations.rhs, rtol=1e-8)
-
-
 def test_landmark_ridge_with_intercept_and_missing_entries():
     X = items(15)
     Y = similarity(X) + 2.0
@@ -293,7 +250,7 @@ def test_landmark_ridge_with_intercept_and_missing_entries():
     penalty[:10, :10] = gram
     expected = np.linalg.solve(B.T @ B + 1e-3 * used.sum() * penalty, B.T @ Y.ravel()[used])
     equations = normal_equations(design, target, True, whitening=whiten(gram))
-    direct = hyper_path(equations, whiten(gram), [1e-3])[0]
+    direct = WhitenedPath(equations, len(gram)).solution(whiten(gram), 1e-3)
     cg = ridge_cg(
         design,
         target,
@@ -434,11 +391,11 @@ def test_nonnegative_is_definite_optimal_and_zero_without_positive_values():
     gram = GaussianHyper().gram(centers)
     c = ridge_nonnegative(equations, gram, 1e-6).coef
     rng = np.random.default_rng(0)
-    value = equations.error(c) + 1e-6 * equations.n_pairs * c @ gram @ c
+    value = equations.errors(c[:, None])[0] + 1e-6 * equations.n_pairs * c @ gram @ c
     for _ in range(10_000):
         other = np.maximum(c + 10 ** rng.uniform(-5, 0) * rng.normal(size=15), 0)
         assert (
-            equations.error(other) + 1e-6 * equations.n_pairs * other @ gram @ other
+            equations.errors(other[:, None])[0] + 1e-6 * equations.n_pairs * other @ gram @ other
             >= value - 1e-12
         )
     log = -np.log1p(np.linalg.norm(X[:, None] - X[None], axis=2))
@@ -757,11 +714,11 @@ def test_validation_errors_are_those_of_refits():
         part = make_design(hyper, X[rest], centers)
         held = np.ones((50, 50), dtype=bool)
         held[np.ix_(rest, rest)] = False
-        solutions = hyper_path(
-            normal_equations(part, target.take(rest), whitening=whitening), whitening, alphas
-        )
-        for k, s in enumerate(solutions):
-            expected[k, number] = np.sum((HyperExpansion(hyper, centers, s.coef)(X) - T)[held] ** 2)
+        equations = normal_equations(part, target.take(rest), whitening=whitening)
+        path = WhitenedPath(equations, len(centers))
+        for k, alpha in enumerate(alphas):
+            kernel = HyperExpansion(hyper, centers, path.solution(whitening, alpha).coef)
+            expected[k, number] = np.sum((kernel(X) - T)[held] ** 2)
     np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
@@ -779,10 +736,12 @@ def test_targets():
 
 
 def test_svr_chooses_and_scores():
-    X, y = load_iris(return_X_y=True)
+    X, y = load_wine(return_X_y=True)
     X, y, Z, z = X[::5], y[::5], X[1::5], y[1::5]
     exact = HyperSVR(random_state=0).fit(X, y)
     assert exact.score(Z, z) > 0.3
+    X, y = load_iris(return_X_y=True)
+    X, y, Z, z = X[::5], y[::5], X[1::5], y[1::5]
     few = HyperSVR(GaussianHyper(2.0), C=0.5, landmarks=60, random_state=0).fit(X, y)
     all_pairs = HyperSVR(GaussianHyper(2.0), C=0.5, landmarks=None).fit(X, y)
     assert abs(few.score(Z, z) - all_pairs.score(Z, z)) < 0.05

@@ -9,6 +9,7 @@ import os
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mercerless.hyper.linear import hinge_sums, squared_hinge
 from oracles.dank import dense_objective, random_feasible
 from oracles.hyper import squared_hinge_value
 from oracles.krein import dense_two_penalties, squared_hinge_objective
@@ -20,7 +21,6 @@ from mercerless.asymmetric.solver import asymmetric_ridge
 from mercerless.core.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
 from mercerless.dank.quartic import Quartic, gap_scale, solve_quartic
 from mercerless.dank.solver import solve_dank
-from mercerless.hyper.linear import hinge_sums, squared_hinge
 from mercerless.hyper.solver import NormalEquations, ridge_exact, ridge_nonnegative
 from mercerless.hyper.tensor import TensorProblem, item_basis
 from mercerless.krein.solver import (

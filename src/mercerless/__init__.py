@@ -27,7 +27,8 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.core.validation import UselessModelWarning
     from mercerless.dank.estimators import DANKClassifier, DANKRegressor
     from mercerless.dank.selection import CenteringPenalty
-    from mercerless.hyper.estimators import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
+    from mercerless.hyper.estimators import HyperRidge, HyperSVR
+    from mercerless.hyper.machine import HyperClassifier, HyperRegressor
     from mercerless.krein.embedding import KreinEmbedding
     from mercerless.krein.features import SignedRandomFeatures
     from mercerless.krein.machines import KreinSVC, KreinSVR
@@ -102,7 +103,8 @@ _HOMES = {
     "dank.estimators": "DANKClassifier DANKRegressor",
     "krein.embedding": "KreinEmbedding",
     "krein.features": "SignedRandomFeatures",
-    "hyper.estimators": "HyperClassifier HyperRegressor HyperRidge HyperSVR",
+    "hyper.estimators": "HyperRidge HyperSVR",
+    "hyper.machine": "HyperClassifier HyperRegressor",
     "krein.machines": "KreinSVC KreinSVR",
     "krein.ridge": "KreinRidge KreinRidgeClassifier",
     "lab.estimators": "LABClassifier LABRegressor",

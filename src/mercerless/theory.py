@@ -1,9 +1,9 @@
-"""Results of the papers: exponents of learning rates, sample sizes, and the quantities of their proofs on a sample.
+"""Results of the papers: exponents of learning rates, sample sizes, and what their assumptions mean on a sample.
 
 An exponent e of a theorem means: with the stated choice of the penalty, and up to constants and logarithms, the error
 of a sample of size n is at most ``n**-e`` with high probability. The functions check the theorems' conditions and raise
 an error that names the one that fails. A rate that holds up to an arbitrarily small epsilon is returned without it by
-default.
+default. The papers' pages have the other bounds and lemmas as code.
 
 References
 ----------
@@ -12,8 +12,6 @@ Krein spaces", Machine Learning, 2021; D. Oglic and T. Gaertner, "Learning in re
 2018.
 Hyper: F. Liu, L. Shi, X. Huang, J. Yang and J. Suykens, "Generalization properties of hyper-RKHS and its applications",
 Journal of Machine Learning Research 22, 2021.
-DANK: F. Liu, X. Huang, C. Gong, J. Yang and L. Li, "Learning data-adaptive non-parametric kernels", Journal of Machine
-Learning Research 21, 2020.
 LAB: F. He, M. He, L. Shi, X. Huang and J. Suykens, "Learning analysis of kernel ridgeless regression with asymmetric
 kernel learning", 2024.
 """
@@ -24,79 +22,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigvalsh
-from scipy.optimize import minimize_scalar
 from scipy.stats import linregress
 
-from mercerless.core.validation import (
-    check_number,
-    check_random_state,
-    check_symmetric,
-    check_targets,
-)
-from mercerless.dank.theory import (
-    ConstrainedDank,
-    NesterovSolution,
-    PartsBound,
-    Screening,
-    dank_adaptation,
-    dank_change_bound,
-    dank_constrained,
-    dank_eigenvalue_bound,
-    dank_gradient,
-    dank_lipschitz,
-    dank_nesterov,
-    dank_objective,
-    dank_parts_bound,
-    dank_screening,
-)
-from mercerless.hyper.theory import (
-    HyperErrors,
-    NoiseConstants,
-    hyper_concentration,
-    hyper_error_decomposition,
-    hyper_excess_constant,
-    hyper_fixed_error,
-    hyper_noise_constants,
-    hyper_output_error,
-    hyper_uniform_error,
-)
-from mercerless.krein.solver import minimize_on_sphere
+from mercerless.core.validation import check_number, check_random_state, check_symmetric
 from mercerless.spectra import decompose
 
 __all__ = [
-    "ConstrainedDank",
     "EigenvalueGrowth",
-    "HyperErrors",
-    "HypothesisBound",
-    "HypothesisError",
     "LabRate",
-    "NesterovSolution",
-    "NoiseConstants",
-    "PartsBound",
-    "Screening",
     "best_decay",
-    "dank_adaptation",
-    "dank_change_bound",
-    "dank_constrained",
-    "dank_eigenvalue_bound",
-    "dank_gradient",
-    "dank_lipschitz",
-    "dank_nesterov",
-    "dank_objective",
-    "dank_parts_bound",
-    "dank_screening",
+    "effective_dimension",
     "eigenvalue_growth",
-    "hyper_concentration",
-    "hyper_error_decomposition",
-    "hyper_excess_constant",
-    "hyper_fixed_error",
-    "hyper_noise_constants",
-    "hyper_output_error",
     "hyper_ridge_exponent",
     "hyper_svr_exponent",
-    "hyper_uniform_error",
-    "hypothesis_bound",
-    "hypothesis_error",
     "krein_exponent",
     "krein_sample_size",
     "lab_exponent",
@@ -219,19 +157,11 @@ def hyper_svr_exponent(
     limit = (1 + s) / (s * (2 + s - theta))
     _require(a < limit, f"decay < (1 + s) / (s (2 + s - theta)) = {limit:.4g}, got {a}")
     exponent = min(a * r, (1 + a * r - a) / (2 - theta), 1 / (2 + s - theta) - a * s / (1 + s)) / q
-    _require(
-        0 <= epsilon < exponent, f"epsilon in [0, Theta / q) = [0, {exponent:.4g}), got {epsilon}"
-    )
-    return float(exponent - epsilon)
+    return _less_slack(exponent, epsilon)
 
 
 def hyper_ridge_exponent(
-    approximation: float,
-    capacity: float,
-    decay: float,
-    epsilon: float = 0.0,
-    *,
-    as_printed: bool = False,
+    approximation: float, capacity: float, decay: float, epsilon: float = 0.0
 ) -> float:
     """The exponent of the error of least squares regression of a kernel in a hyper-RKHS (Theorem 8, corrected).
 
@@ -245,8 +175,6 @@ def hyper_ridge_exponent(
         The penalty is ``m**-decay``, in (0, 1] and below ``(1 + s) / (s (2 + s))``.
     epsilon : float, default=0.0
         The theorem's slack.
-    as_printed : bool, default=False
-        Whether to return the exponent of (19), which cannot hold.
 
     Returns
     -------
@@ -269,8 +197,6 @@ def hyper_ridge_exponent(
     >>> from mercerless.theory import hyper_ridge_exponent
     >>> round(hyper_ridge_exponent(1.0, 1e-9, 0.5), 6)
     0.25
-    >>> round(hyper_ridge_exponent(1.0, 1e-9, 0.5, as_printed=True), 6)
-    0.5
     """
     r = approximation
     s = capacity
@@ -278,10 +204,8 @@ def hyper_ridge_exponent(
     _check_parameters(r, s, a)
     limit = (1 + s) / (s * (2 + s))
     _require(a < limit, f"decay < (1 + s) / (s (2 + s)) = {limit:.4g}, got {a}")
-    bias = a * r if as_printed else a * r / 2
-    exponent = min(bias, 1 / (2 + s) - a * s / (1 + s))
-    _require(0 <= epsilon < exponent, f"epsilon in [0, Theta) = [0, {exponent:.4g}), got {epsilon}")
-    return float(exponent - epsilon)
+    exponent = min(a * r / 2, 1 / (2 + s) - a * s / (1 + s))
+    return _less_slack(exponent, epsilon)
 
 
 class LabRate(NamedTuple):
@@ -364,26 +288,54 @@ def best_decay(exponent: Callable[[float], float]) -> tuple[float, float]:
     (0.857, 0.429)
     """
 
-    def loss(decay):
+    def value(decay: float) -> float:
         try:
-            return -exponent(float(decay))
+            return exponent(float(decay))
         except ValueError:
-            return np.inf
+            return -np.inf
 
     grid = np.linspace(1e-3, 1.0, 1000)
-    values = np.array([loss(d) for d in grid])
-    best = int(np.argmin(values))
+    for _ in range(3):  # every round is some hundred times finer
+        values = [value(decay) for decay in grid]
+        best = int(np.argmax(values))
+        decay = float(grid[best])
+        grid = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, 999)], 1000)
     if not np.isfinite(values[best]):
         raise ValueError(
             "no decay in (0, 1] meets the theorem's conditions; lower the capacity or raise the "
             "growth."
         )
-    low = grid[max(best - 1, 0)]
-    high = grid[min(best + 1, 999)]
-    finer = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
-    if np.isfinite(finer.fun) and finer.fun < values[best]:
-        return float(finer.x), float(-finer.fun)
-    return float(grid[best]), float(-values[best])
+    return decay, float(values[best])
+
+
+def effective_dimension(K: ArrayLike, alpha: float) -> float:
+    """The effective dimension of a kernel on a sample: the degrees of freedom of ridge regression with this penalty.
+
+    Its growth ``alpha**-s`` as alpha falls is the capacity s of the exponents. An indefinite matrix counts by ``|K|``,
+    the kernel of the associated Hilbert space.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Symmetric kernel matrix of a sample.
+    alpha : float
+        The penalty.
+
+    Returns
+    -------
+    float
+        ``trace(|K| (|K| + n alpha)^-1)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.theory import effective_dimension
+    >>> effective_dimension(np.eye(4), 0.25)
+    2.0
+    """
+    check_number("alpha", alpha)
+    sizes = np.abs(eigvalsh(check_symmetric(K)))
+    return float(np.sum(sizes / (sizes + len(sizes) * alpha)))
 
 
 def rademacher_bound(K: ArrayLike, radius: float = 1.0) -> float:
@@ -481,211 +433,6 @@ def krein_sample_size(
     if root > 1e150:
         raise ValueError(f"epsilon={epsilon} asks for more rows than there are numbers; raise it.")
     return int(np.ceil(root**2))
-
-
-class HypothesisError(NamedTuple):
-    """The hypothesis error of least squares in a Krein space, (5.1) of Liu et al., and its parts.
-
-    Attributes
-    ----------
-    value : float
-        P, the sum of both parts: by how much the penalty <f, f> gives a larger error on the sample than the empirical
-        covariance; at least 0.
-    covariance_part, indefinite_part : float
-        P1 and P2 of Proposition 5.3.
-    multiplier : float
-        mu of (4.3), the smallest real eigenvalue of (4.4).
-    covariance_multiplier : float
-        That of (4.8), below 0.
-
-    Examples
-    --------
-    >>> from mercerless.theory import hypothesis_error
-    >>> parts = hypothesis_error([[0.0, 2.0], [2.0, 0.0]], [1.0, 0.5], alpha=0.5, radius=1.0)
-    >>> bool(abs(parts.covariance_part + parts.indefinite_part - parts.value) < 1e-12)
-    True
-    """
-
-    value: float
-    covariance_part: float
-    indefinite_part: float
-    multiplier: float
-    covariance_multiplier: float
-
-
-class _SampleSpectrum(NamedTuple):
-    """A kernel matrix that is indefinite, and targets, in its eigenbasis."""
-
-    values: NDArray  # those that are not zero
-    target: NDArray  # the targets' coordinates
-    y: NDArray
-
-    @property
-    def least_positive(self) -> float:
-        return float(self.values[self.values > 0].min())
-
-    @property
-    def least_negative(self) -> float:
-        """The negative eigenvalue that is nearest to zero."""
-        return float(self.values[self.values < 0].max())
-
-
-def _sample_spectrum(K: ArrayLike, y: ArrayLike, alpha: float, radius: float) -> _SampleSpectrum:
-    check_number("alpha", alpha)
-    check_number("radius", radius)
-    spectrum = decompose(K)
-    y = check_targets(y, "The hypothesis error")
-    if y.shape != (len(spectrum.vectors),):
-        raise ValueError(f"y must have one number per row of K, got the shape {y.shape}.")
-    if not (np.any(spectrum.values > 0) and np.any(spectrum.values < 0)):
-        raise ValueError("K must have eigenvalues of both signs: the propositions are about them.")
-    if not np.any(y):
-        raise ValueError("y must not be zero: its norm is divided by.")
-    return _SampleSpectrum(spectrum.values, spectrum.vectors.T @ y, y)
-
-
-def hypothesis_error(K: ArrayLike, y: ArrayLike, alpha: float, radius: float) -> HypothesisError:
-    """The hypothesis error of a sample, Proposition 5.3 of Liu et al.: what the indefinite penalty costs on the sphere.
-
-    Both problems are solved on the sphere ``mean(f^2) = radius^2`` without an intercept: (4.2) with the penalty
-    ``alpha <f, f>``, and (4.7) with the empirical covariance, whose solution is the multiple of the projected targets.
-    On the sphere the penalty of (4.7) is a constant, so the difference of its objectives is that of the errors.
-
-    Parameters
-    ----------
-    K : array-like of shape (m, m)
-        Symmetric kernel matrix with eigenvalues of both signs.
-    y : array-like of shape (m,)
-        Targets.
-    alpha : float
-        The penalty, lambda.
-    radius : float
-        The radius r.
-
-    Returns
-    -------
-    HypothesisError
-        The error, its parts, and both multipliers.
-
-    See Also
-    --------
-    hypothesis_bound : The bounds of Propositions 5.2 and 5.5.
-
-    Notes
-    -----
-    ``P1 = -2 / (m^2 mu~) y' K K^+ y`` and ``P2 = -2 / m^2 y' K (alpha I - mu K)^+ y``. The multiplier mu~ of (4.8) is
-    printed with the norm of y; it needs that of the projection of y on the range of K.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercerless.kernels import DeltaGauss
-    >>> from mercerless.theory import hypothesis_error
-    >>> X = np.linspace(0, 6, 40)[:, None]
-    >>> K, y = DeltaGauss(1.0, 0.3)(X), np.sin(X[:, 0])
-    >>> bool(hypothesis_error(K, y, alpha=0.1, radius=0.5).value > 0)
-    True
-    """
-    sample = _sample_spectrum(K, y, alpha, radius)
-    m = len(sample.y)
-    length = np.sqrt(m) * radius
-    solution = minimize_on_sphere(m * alpha / sample.values, sample.target, length, "sphere")
-    norm = float(np.linalg.norm(sample.target))
-    covariance_part = float(2 * length * norm / m)
-    indefinite_part = -2 * float(sample.target @ solution.coef) / m
-    return HypothesisError(
-        covariance_part + indefinite_part,
-        covariance_part,
-        indefinite_part,
-        float(solution.multiplier) / m,
-        float(-norm / (m * length)),
-    )
-
-
-class HypothesisBound(NamedTuple):
-    """The bounds of Propositions 5.2 and 5.5 of Liu et al., with the constants of a sample.
-
-    Attributes
-    ----------
-    error : float
-        Bound on the hypothesis error, as printed.
-    multiplier_low, multiplier_high : float
-        Bounds on the multiplier mu.
-
-    Examples
-    --------
-    >>> from mercerless.theory import hypothesis_bound
-    >>> bound = hypothesis_bound([[0.0, 2.0], [2.0, 0.0]], [1.0, 0.5], alpha=0.5, radius=1.0)
-    >>> round(bound.multiplier_low, 3), round(bound.multiplier_high, 3)
-    (-0.802, 0.802)
-    """
-
-    error: float
-    multiplier_low: float
-    multiplier_high: float
-
-
-def hypothesis_bound(
-    K: ArrayLike, y: ArrayLike, alpha: float, radius: float, growth: float = 1.0
-) -> HypothesisBound:
-    """The bounds on the hypothesis error (Proposition 5.2) and on its multiplier (Proposition 5.5 of Liu et al.).
-
-    Their constants are those of the sample: Assumption 4 with equality for these m rows, and the condition numbers of
-    the positive and of the negative eigenvalues.
-
-    Parameters
-    ----------
-    K : array-like of shape (m, m)
-        Symmetric kernel matrix with eigenvalues of both signs.
-    y : array-like of shape (m,)
-        Targets.
-    alpha : float
-        The penalty ``m**-gamma``, below 1.
-    radius : float
-        The radius r.
-    growth : float, default=1.0
-        Eta of Assumption 4, `eigenvalue_growth` estimates it; ``gamma + eta > 1`` is needed.
-
-    Returns
-    -------
-    HypothesisBound
-        The bounds.
-
-    Notes
-    -----
-    With sp and sn the positive and the negative eigenvalue nearest to zero and M the largest target,
-    ``alpha / sn - |mu~| - mu~^2 <= mu <= alpha / sp + |mu~| + mu~^2``, and
-    ``P <= (2 M r + 2 M^2 (|sn| m^-eta + M^2 / r^2 + m^eta / sp)) m**-min(1, gamma + eta - 1)``. The first is true for
-    every sample. The second follows from a limit for many rows and can fail on a small sample. It is also far from
-    tight: for smooth kernels sp tends to zero, so that the condition numbers which the proposition takes for constants
-    grow without bound.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercerless.theory import hypothesis_bound, hypothesis_error
-    >>> A = np.random.default_rng(0).normal(size=(30, 30))
-    >>> K, y = A + A.T, A[0]
-    >>> mu = hypothesis_error(K, y, 0.1, 1.0).multiplier
-    >>> bound = hypothesis_bound(K, y, 0.1, 1.0)
-    >>> bool(bound.multiplier_low <= mu <= bound.multiplier_high)
-    True
-    """
-    sample = _sample_spectrum(K, y, alpha, radius)
-    check_number("growth", growth)
-    m = len(sample.y)
-    _require(alpha < 1, f"alpha = m**-gamma below 1, got {alpha}")
-    decay = -np.log(alpha) / np.log(m)
-    _require(decay + growth > 1, f"gamma + eta > 1, got {decay:.4g} + {growth}; lower alpha")
-    shift = float(np.linalg.norm(sample.y)) / (m**1.5 * radius)
-    low = alpha / sample.least_negative - shift - shift**2
-    high = alpha / sample.least_positive + shift + shift**2
-    largest_target = float(np.abs(sample.y).max())
-    of_spectrum = -sample.least_negative * m**-growth + m**growth / sample.least_positive
-    constant = 2 * largest_target * radius
-    constant += 2 * largest_target**2 * (of_spectrum + (largest_target / radius) ** 2)
-    error = constant * m ** -min(1.0, decay + growth - 1)
-    return HypothesisBound(float(error), low, high)
 
 
 class EigenvalueGrowth(NamedTuple):
@@ -801,3 +548,9 @@ def _require(holds: bool, condition: str) -> None:
     """Raise ValueError if a theorem's condition does not hold."""
     if not holds:
         raise ValueError(f"the theorem needs {condition}.")
+
+
+def _less_slack(exponent: float, epsilon: float) -> float:
+    """The exponent less the theorem's slack."""
+    _require(0 <= epsilon < exponent, f"epsilon in [0, {exponent:.4g}), got {epsilon}")
+    return float(exponent - epsilon)

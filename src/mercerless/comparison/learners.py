@@ -41,7 +41,7 @@ from mercerless.comparison.options import Requested
 from mercerless.comparison.problem import Problem, as_distances, conversion
 from mercerless.comparison.records import Level
 from mercerless.dank.estimators import DANKClassifier, DANKRegressor
-from mercerless.hyper.estimators import HyperClassifier, HyperRegressor
+from mercerless.hyper.machine import HyperClassifier, HyperRegressor
 from mercerless.kernels import TL1, Gaussian
 from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
 from mercerless.similarity.estimators import SimilarityClassifier, SimilarityRegressor

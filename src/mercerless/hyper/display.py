@@ -5,10 +5,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.display import Color, Display
-from mercerless.hyper.selection import encode_target
+from mercerless.core.units import Standardizer
+from mercerless.hyper.targets import encode_target
 
 
 @dataclass(eq=False, repr=False)
@@ -136,3 +138,108 @@ def _by_first_vector(K: NDArray) -> NDArray:
     """Items by the leading eigenvector, which puts similar ones together."""
     values, vectors = np.linalg.eigh(K)
     return np.argsort(vectors[:, np.argmax(np.abs(values))], kind="stable")
+
+
+@dataclass(eq=False, repr=False)
+class KernelCurveDisplay(Display):
+    """A learned kernel as a curve: its values over the distance of the pair, apart for pairs of one and of two classes.
+
+    Distances are measured in units of the standard deviations of the features. A line joins the medians of groups of
+    pairs of similar distance, and a band holds the middle four fifths of them.
+
+    Parameters
+    ----------
+    distance, value : ndarray of shape (n_pairs,)
+        Distance and kernel value of every pair of different items.
+    group : ndarray of int of shape (n_pairs,)
+        The number of the pair's label.
+    labels : sequence of str
+        The names of the groups.
+
+    See Also
+    --------
+    LearnedKernelDisplay : The whole matrix beside its target.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercerless import HyperClassifier, HyperRidge
+    >>> from mercerless.inspection import KernelCurveDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = HyperClassifier(HyperRidge("gaussian", landmarks=50)).fit(X[::3], y[::3])
+    >>> display = KernelCurveDisplay.from_estimator(model, X[1::3], y[1::3])
+    >>> display.labels
+    ('same class', 'different classes')
+    """
+
+    distance: NDArray
+    value: NDArray
+    group: NDArray
+    labels: tuple[str, ...]
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: ArrayLike, y: ArrayLike | None = None, *, ax: Any = None
+    ) -> Self:
+        """Draw the kernel of a fitted estimator at some items.
+
+        Parameters
+        ----------
+        estimator : HyperRidge, HyperSVR, HyperClassifier or HyperRegressor
+            The fitted estimator, or any other with the attributes ``kernel_`` and vectors as items.
+        X : array-like of shape (n, n_features)
+            The items.
+        y : array-like of shape (n,) or None, default=None
+            Their labels; None draws one curve.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        KernelCurveDisplay
+            The display.
+        """
+        check_is_fitted(estimator)
+        X = np.asarray(X, dtype=float)
+        first, second = np.triu_indices(len(X), 1)
+        distance = euclidean_distances(Standardizer.fit(X)(X))[first, second]
+        value = estimator.kernel_(X)[first, second]
+        if y is None:
+            return cls(distance, value, np.zeros(len(value), dtype=int), ("pairs",)).plot(ax=ax)
+        labels = np.asarray(y)
+        differs = (labels[first] != labels[second]).astype(int)
+        return cls(distance, value, differs, ("same class", "different classes")).plot(ax=ax)
+
+    def medians(self, chosen: NDArray, n_bins: int = 15) -> tuple[NDArray, NDArray, NDArray]:
+        """Median distance, median value and the 10 and 90 % quantiles of the values in bins of equal numbers of pairs.
+
+        Parameters
+        ----------
+        chosen : ndarray of bool of shape (n_pairs,)
+            The pairs.
+        n_bins : int, default=15
+            How many bins.
+
+        Returns
+        -------
+        distance, value : ndarray of shape (n_bins,)
+            The medians.
+        band : ndarray of shape (2, n_bins)
+            The quantiles.
+        """
+        order = np.flatnonzero(chosen)[np.argsort(self.distance[chosen], kind="stable")]
+        bins = np.array_split(order, min(n_bins, len(order)))
+        distance = np.array([np.median(self.distance[b]) for b in bins])
+        low, middle, high = np.array([np.quantile(self.value[b], [0.1, 0.5, 0.9]) for b in bins]).T
+        return distance, middle, np.stack([low, high])
+
+    def _draw(self, ax: Any) -> None:
+        for number, label in enumerate(self.labels):
+            chosen = self.group == number
+            if chosen.any():
+                distance, middle, band = self.medians(chosen)
+                ax.plot(distance, middle, color=Color.SERIES[number], label=label)
+                ax.fill_between(distance, *band, color=Color.SERIES[number], alpha=0.2, lw=0)
+        ax.axhline(0, color=Color.NEUTRAL, lw=0.8)
+        ax.set(title="learned kernel", xlabel="distance, standardized", ylabel="k(x, x')")
+        ax.legend(frameon=False)

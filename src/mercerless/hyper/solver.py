@@ -7,6 +7,7 @@ blocks of an n x n symmetric matrix in which NaN marks entries that are not used
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,6 @@ from scipy.linalg.lapack import dtrtri
 from scipy.optimize import nnls
 from scipy.sparse.linalg import LinearOperator, cg
 
-from mercerless.core.linalg import ShiftedSolver
 from mercerless.core.memory import memory_budget
 from mercerless.core.svm import tube_machine
 from mercerless.hyper.thresholds import LIMITS
@@ -51,32 +51,6 @@ class SeparableDesign(NamedTuple):
         """``sum_ij U_ij section_p(i, j)`` over a block."""
         inner = (self.decay(rows, columns) * U) @ self.features[columns]
         return np.einsum("ip,ip->p", self.features[rows], inner)
-
-    def product(
-        self,
-        rows: slice,
-        columns: slice,
-        coef: NDArray,
-        shift: float,
-        used: NDArray | None,
-        work: dict[str, NDArray],
-    ) -> tuple[NDArray, float]:
-        """The adjoint of ``apply + shift`` at the used entries of a block, and their sum; ``work`` keeps buffers.
-
-        If freed memory goes back to the system at once, as in Dask's workers, new arrays would cost a third more.
-        """
-        left = self.features[rows]
-        right = self.features[columns]
-        decay = self.decay(rows, columns)
-        scaled = np.multiply(left, coef, out=_buffer(work, "scaled", left.shape))
-        values = np.matmul(scaled, right.T, out=_buffer(work, "values", (len(left), len(right))))
-        values *= decay
-        values += shift
-        if used is not None:
-            values *= used
-        total = float(values.sum())
-        values *= decay
-        return np.einsum("ip,ip->p", left, np.matmul(values, right, out=scaled)), total
 
     def matrix(self, rows: slice, columns: slice) -> NDArray:
         """The design matrix of a block, one row per ordered pair."""
@@ -113,22 +87,6 @@ class BlockDesign(NamedTuple):
         """``sum_ij U_ij section_p(i, j)`` over a block."""
         return U.ravel() @ self.matrix(rows, columns)
 
-    def product(
-        self,
-        rows: slice,
-        columns: slice,
-        coef: NDArray,
-        shift: float,
-        used: NDArray | None,
-        work: dict[str, NDArray],
-    ) -> tuple[NDArray, float]:
-        """The adjoint of ``apply + shift`` at the used entries of a block, and their sum; ``work`` is not used."""
-        B = self.matrix(rows, columns)
-        values = B @ coef + shift
-        if used is not None:
-            values *= used.ravel()
-        return values @ B, float(values.sum())
-
     def matrix(self, rows: slice, columns: slice) -> NDArray:
         """The design matrix of a block, one row per ordered pair."""
         return self.blocks(rows, columns).reshape(-1, self.shape[1])
@@ -146,28 +104,19 @@ def keep_sections(design: Design) -> Design:
 
     Only for solvers that visit the same blocks, given by slices, in every iteration.
     """
-    if isinstance(design, SeparableDesign):
-        return design
     n, p = design.shape
-    if 8.0 * p * n * (n + 1) / 2 > LIMITS.kept_share * memory_budget():
+    need = 8.0 * p * n * (n + 1) / 2
+    if isinstance(design, SeparableDesign) or need > LIMITS.kept_share * memory_budget():
         return design
-    kept: dict[tuple[int, int, int, int], NDArray] = {}
+
+    @cache
+    def kept(top: int, bottom: int, left: int, right: int) -> NDArray:
+        return design.blocks(slice(top, bottom), slice(left, right))
 
     def blocks(rows: slice, columns: slice) -> NDArray:
-        place = (rows.start, rows.stop, columns.start, columns.stop)
-        if place not in kept:
-            kept[place] = design.blocks(rows, columns)
-        return kept[place]
+        return kept(rows.start, rows.stop, columns.start, columns.stop)
 
     return design._replace(blocks=blocks)
-
-
-def _buffer(work: dict[str, NDArray], name: str, shape: tuple[int, int]) -> NDArray:
-    """An array of this shape in memory that is kept for the next call."""
-    size = shape[0] * shape[1]
-    if name not in work or work[name].size < size:
-        work[name] = np.empty(size)
-    return work[name][:size].reshape(shape)
 
 
 class NormalEquations(NamedTuple):
@@ -194,10 +143,6 @@ class NormalEquations(NamedTuple):
         square = sum(part.square for part in parts)
         n_pairs = sum(part.n_pairs for part in parts)
         return cls(gram, rhs, square, n_pairs)
-
-    def error(self, coef: NDArray) -> float:
-        """``|B c - y|^2`` for one vector of coefficients."""
-        return float(self.errors(coef[:, None])[0])
 
     def errors(self, coef: NDArray) -> NDArray:
         """``|B c - y|^2`` for every column of coefficients."""
@@ -241,14 +186,6 @@ def ridge_exact(
     return HyperSolution(coef, intercept, float(np.linalg.norm(residual) / size))
 
 
-def unit_of_targets(y: NDArray) -> float:
-    """A power of two that brings small and very large targets to unit size, NaN left out; 1 for ordinary ones."""
-    size = float(np.nanmax(np.abs(y), initial=0.0))
-    if size > 0 and not 1.0 <= size < 1024.0:
-        return float(np.ldexp(1.0, np.frexp(size)[1] - 1))
-    return 1.0
-
-
 def svr_exact(
     K: NDArray,
     y: NDArray,
@@ -264,17 +201,11 @@ def svr_exact(
     Assumes K positive semi-definite. Certificate: the relative duality gap. libsvm always has an intercept; without
     one, every pair comes twice, once with the opposite sign (``s s' K`` and ``s y`` for signs s, at half the weight),
     where 0 is an optimal intercept by symmetry. That takes four times the memory. libsvm's tolerance is absolute, so
-    small and very large targets are brought to unit size first, by a power of two.
+    targets are to be of unit size.
     """
-    unit = unit_of_targets(y)
-    y = y / unit
-    epsilon = epsilon / unit
-    C = C / unit
     if fit_intercept:
         machine = tube_machine(K, y, C, epsilon, weight, tol=tol)
-        return HyperSolution(
-            unit * machine.coef, unit * machine.intercept, machine.gap, machine.n_iter
-        )
+        return HyperSolution(machine.coef, machine.intercept, machine.gap, machine.n_iter)
     signed = np.block([[K, -K], [-K, K]])
     twice = np.append(weight, weight)
     machine = tube_machine(signed, np.append(y, -y), C / 2, epsilon, twice, tol=tol)
@@ -285,31 +216,7 @@ def svr_exact(
     primal = square_norm / 2 + C * float(weight @ losses)
     dual = float(y @ coef) - epsilon * float(np.abs(coef).sum()) - square_norm / 2
     gap = (primal - dual) / max(abs(primal), np.finfo(float).tiny)
-    return HyperSolution(unit * coef, 0.0, gap, machine.n_iter)
-
-
-class InverseFactor:
-    """Products with the inverse of a Cholesky factor, for whitening many small blocks.
-
-    A block that stays in the second-level cache takes about 60% of a triangular solve's time. Groups of columns skip
-    the zeros of the inverse.
-    """
-
-    def __init__(self, factor: NDArray, n_columns: int = 50):
-        inverse, _ = dtrtri(factor, lower=1)
-        p = len(factor)
-        stops = range(n_columns, p + n_columns, n_columns)
-        self.groups = [
-            (slice(stop - n_columns, min(stop, p)), slice(0, min(stop, p))) for stop in stops
-        ]
-        self.inverses = [np.ascontiguousarray(inverse[g, used].T) for g, used in self.groups]
-
-    def __call__(self, B: NDArray) -> NDArray:
-        """The rows of B in terms of the orthonormal ones."""
-        whitened = np.empty_like(B)
-        for (group, used), inverse in zip(self.groups, self.inverses):
-            np.matmul(B[:, used], inverse, out=whitened[:, group])
-        return whitened
+    return HyperSolution(coef, 0.0, gap, machine.n_iter)
 
 
 def normal_equations(
@@ -317,7 +224,7 @@ def normal_equations(
     target: Target,
     fit_intercept: bool = False,
     *,
-    whitening: NDArray | InverseFactor | None = None,
+    whitening: NDArray | None = None,
     rows: slice | None = None,
     columns: slice | None = None,
 ) -> NormalEquations:
@@ -330,14 +237,13 @@ def normal_equations(
     """
     n, p = design.shape
     q = p + fit_intercept
+    # a product with small blocks takes less than a triangular solve
+    inverse = None if whitening is None else dtrtri(whitening, lower=1)[0]
     total = NormalEquations(np.zeros((q, q)), np.zeros(q), 0.0, 0.0)
     for left, right, weight in _blocks(n, rows, columns, 24 * q + design.bytes_per_pair, 2**25):
         y, B, pair_weight = _equations_of_block(design, target, left, right)
-        if isinstance(whitening, InverseFactor):
-            B = whitening(B)
-        elif whitening is not None:
-            # B.T has LAPACK's order of entries, so it is overwritten in its place
-            B = solve_triangular(whitening, B.T, lower=True, overwrite_b=True, check_finite=False).T
+        if inverse is not None:
+            B = B @ inverse.T
         if fit_intercept:
             B = np.column_stack([B, np.ones(len(B))])
         if left == right:  # elsewhere all weights are one
@@ -387,86 +293,40 @@ def whiten(gram: NDArray) -> NDArray:
     return np.tril(factor)
 
 
-def hyper_path(
-    equations: NormalEquations, whitening: NDArray, alphas: NDArray
-) -> list[HyperSolution]:
-    """Solve ``min_c |B c - y|^2 / N + alpha * |c|^2`` over orthonormal terms for many alphas with one factorization.
+class WhitenedPath:
+    """Solve ``min_c |B c - y|^2 / N + alpha * |c|^2`` over orthonormal terms for any alpha with one factorization.
 
-    The equations are whitened ones from `normal_equations`; when they have one more term than the whitening, that is
-    an unpenalized intercept. Certificate: relative residual of the normal equations. Cost: one eigendecomposition,
-    then ``P^2`` per alpha. Differs from Eq. (9) of the paper in the centers' sections not being scaled by their own
-    closeness (which makes the penalty singular) and in the whitening's jitter.
+    The equations are whitened ones from `normal_equations`; when they have one more term than ``n_terms``, that is an
+    unpenalized intercept, which is eliminated. Certificate: relative residual of the normal equations. Cost: one
+    eigendecomposition, then ``P^2`` per alpha. Differs from Eq. (9) of the paper in the centers' sections not being
+    scaled by their own closeness (which makes the penalty singular) and in the whitening's jitter.
     """
-    path = WhitenedPath(equations, len(whitening))
-    return [path.solution(whitening, alpha) for alpha in np.asarray(alphas, dtype=float)]
 
-
-class _CenteredEquations:
-    """Normal equations without their constant, which is eliminated: exact centering of all columns."""
-
-    def __init__(self, equations: NormalEquations, p: int):
+    def __init__(self, equations: NormalEquations, n_terms: int):
+        p = n_terms
         self.A = equations.gram[:p, :p]
         self.r = equations.rhs[:p]
-        self.column: NDArray | None = None
-        if len(equations.gram) > p:
-            self.column = equations.gram[:p, p]
-            self.number = max(equations.gram[p, p], 1e-300)
-            self.mean = equations.rhs[p]
-            self.A = self.A - np.outer(self.column, self.column) / self.number
-            self.r = self.r - self.column * (self.mean / self.number)
-
-    def symmetric(self) -> NDArray:
-        """The matrix without the asymmetry of rounding, as an array that may be overwritten."""
-        return (self.A + self.A.T) / 2
-
-    def intercepts(self, u: NDArray) -> NDArray:
-        """The constant that belongs to coefficients, or to every column of them."""
-        if self.column is None:
-            return np.zeros(u.shape[1:])
-        return (self.mean - self.column @ u) / self.number
-
-
-class ComparedPath:
-    """The solutions of `WhitenedPath` without certificates, for settings that are only compared.
-
-    The reduction to tridiagonal form takes a quarter of an eigendecomposition's time.
-    """
-
-    def __init__(self, equations: NormalEquations, p: int):
-        self.equations = equations
-        self.p = p
-        self.centered = _CenteredEquations(equations, p)
-        self.systems = ShiftedSolver(self.centered.symmetric(), self.centered.r)
-
-    def solve(self, alphas: NDArray) -> tuple[NDArray, NDArray]:
-        """Coefficients of the orthonormal terms, one column for every alpha, and the intercepts."""
-        U = self.systems.solve(np.asarray(alphas, dtype=float) * self.equations.n_pairs)
-        if U is None:  # a ridge below rounding
-            path = WhitenedPath(self.equations, self.p)
-            U = np.column_stack([path.solve(alpha)[0] for alpha in alphas])
-        return U, self.centered.intercepts(U)
-
-
-class WhitenedPath:
-    """Ridge regression over orthonormal terms for any penalty, from one eigendecomposition."""
-
-    def __init__(self, equations: NormalEquations, p: int):
-        self.centered = _CenteredEquations(equations, p)
         self.n_pairs = equations.n_pairs
-        symmetric = self.centered.symmetric()
+        self.column = np.zeros(p)
+        self.mean = 0.0
+        if len(equations.gram) > p:
+            number = max(equations.gram[p, p], 1e-300)
+            self.column = equations.gram[:p, p] / number
+            self.mean = equations.rhs[p] / number
+            self.A = self.A - number * np.outer(self.column, self.column)
+            self.r = self.r - number * self.mean * self.column
+        symmetric = (self.A + self.A.T) / 2
         values, self.vectors = eigh(symmetric, driver="evd", overwrite_a=True, check_finite=False)
         self.values = np.maximum(values, 0.0)
-        self.projected = self.vectors.T @ self.centered.r
-        self.scale = np.linalg.norm(self.centered.r) + np.finfo(float).tiny
+        self.projected = self.vectors.T @ self.r
 
     def solve(self, alpha: float) -> tuple[NDArray, float, float]:
         """Coefficients of the orthonormal terms, intercept, and relative residual."""
         ridge = alpha * self.n_pairs
-        shrunk = self.projected / (self.values + ridge + np.finfo(float).tiny)
-        u = self.vectors @ shrunk
-        residual = self.centered.A @ u + ridge * u - self.centered.r
-        certificate = float(np.linalg.norm(residual) / self.scale)
-        return u, float(self.centered.intercepts(u)), certificate
+        u = self.vectors @ (self.projected / (self.values + ridge + np.finfo(float).tiny))
+        residual = np.linalg.norm(self.A @ u + ridge * u - self.r)
+        size = np.linalg.norm(self.r) + np.finfo(float).tiny
+        return u, float(self.mean - self.column @ u), float(residual / size)
 
     def solution(self, whitening: NDArray, alpha: float) -> HyperSolution:
         """The same with coefficients of the terms that were whitened."""
@@ -523,18 +383,17 @@ def ridge_cg(
         design, gram, ridge, count, fit_intercept, n_sample or max(2000, 6 * q), random_state
     )
 
-    work: dict[str, NDArray] = {}
-
     def product(c: NDArray) -> NDArray:
         out = np.zeros(q)
         out[:p] = ridge * (gram @ c[:p])
         shift = float(c[p]) if fit_intercept else 0.0
         for left, right, weight in _blocks(n, None, None, design.bytes_per_pair, 2**22):
-            used = None if count == n * n else ~np.isnan(target(left, right))
-            terms, total = kept.product(left, right, c[:p], shift, used, work)
-            out[:p] += weight * terms
+            values = kept.apply(left, right, c[:p]) + shift
+            if count < n * n:
+                values[np.isnan(target(left, right))] = 0.0
+            out[:p] += weight * kept.adjoint(left, right, values)
             if fit_intercept:
-                out[p] += weight * total
+                out[p] += weight * values.sum()
         return out
 
     def precondition(r: NDArray) -> NDArray:

@@ -1,6 +1,6 @@
 """Displays: pictures of matrices, spectra and fitted models, in the manner of scikit-learn's displays."""
 
-from mercerless.hyper.display import LearnedKernelDisplay
+from mercerless.hyper.display import KernelCurveDisplay, LearnedKernelDisplay
 from mercerless.inspection.reasons import ReasonsDisplay
 from mercerless.inspection.spectra import KernelMatrixDisplay, SpectrumDisplay
 from mercerless.krein.display import KreinPartsDisplay, ValidationSurfaceDisplay
@@ -9,6 +9,7 @@ from mercerless.similarity.display import StackDisplay
 
 __all__ = [
     "BandwidthDisplay",
+    "KernelCurveDisplay",
     "KernelMatrixDisplay",
     "KreinPartsDisplay",
     "LearnedKernelDisplay",

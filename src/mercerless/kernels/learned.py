@@ -81,6 +81,11 @@ class HyperExpansion(_LearnedKernel):
         values = self.diag(items)
         return False if values.min() < -1e-10 * np.abs(values).max() else None
 
+    def multiplied_by(self, factor: float) -> "HyperExpansion":
+        """The kernel times a number."""
+        coef = factor * np.asarray(self.coef)
+        return HyperExpansion(self.hyper_kernel, self.centers, coef, factor * self.intercept)
+
     def diag(self, X: ArrayLike) -> NDArray:
         X = check_real(X)
         self._check_features(X.shape[1])
