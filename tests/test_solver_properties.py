@@ -9,9 +9,7 @@ import os
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mercerless.hyper.linear import hinge_sums, squared_hinge
 from oracles.dank import dense_objective, random_feasible
-from oracles.hyper import squared_hinge_value
 from oracles.krein import dense_two_penalties, squared_hinge_objective
 from oracles.lab import evidence as dense_evidence
 from oracles.similarity import feature_ridge, sparse_machine_dual, spectral_ridge
@@ -222,27 +220,6 @@ def test_hyper_ridge(values, seed, scale, intercept):
     expected = np.linalg.solve(A, np.append(y, 0.0))
     np.testing.assert_allclose(scale * found.coef, expected[:n], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(found.intercept, expected[n], rtol=1e-6, atol=1e-9)
-
-
-@few
-@given(seeds, scales, st.integers(4, 20), st.integers(1, 4))
-def test_hyper_linear(seed, scale, n, d):
-    """Features Z * scale with C / scale^2: the same machine with weights divided by the scale."""
-    rng = np.random.default_rng(seed)
-    Z, sign = rng.normal(size=(n, d)), labels_of(n, rng)
-    Z[:, -1] = Z[:, 0]  # rank deficient
-    C = np.array([0.7])
-    scaled = scale * Z
-    found = squared_hinge(
-        lambda old, new: hinge_sums(scaled, sign[:, None], old, new), d, C / scale / scale
-    )
-    w = np.append(scale * found.coef[:, 0], found.intercept)
-    best = minimize(
-        lambda w: squared_hinge_value(Z, sign, 0.7, w), np.zeros(d + 1), options={"gtol": 1e-9}
-    ).fun
-    value = squared_hinge_value(Z, sign, 0.7, w)
-    assert found.certificate < 1e-8
-    assert value - best <= (found.certificate + 1e-6) * value
 
 
 @few

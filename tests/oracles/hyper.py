@@ -61,13 +61,6 @@ def universal_kriging(K, F, y, alpha, rcond=1e-9):
     return Ki @ (y - F @ beta), beta
 
 
-def squared_hinge_value(Z, sign, C, w):
-    """|w|^2 / 2 + C sum max(0, 1 - sign f)^2 with the intercept last in w."""
-    return 0.5 * np.sum(w[:-1] ** 2) + C * np.sum(
-        np.maximum(0.0, 1.0 - sign * (Z @ w[:-1] + w[-1])) ** 2
-    )
-
-
 def flipped_matrices(K, K_new):
     """|K|, and new rows multiplied by sign(K), both by the matrix sign function."""
     values, vectors = np.linalg.eigh(K)

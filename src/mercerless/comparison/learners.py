@@ -513,10 +513,10 @@ def _directed_stack(terms: Terms) -> BaseEstimator:
 
 
 def _learned_kernel(terms: Terms) -> Pipeline:
-    """A learned kernel; for many items learned from a thousand, chosen on two folds."""
+    """A learned kernel; for many items chosen on two folds."""
     settings: dict[str, Any] = {}
     if terms.is_large:
-        settings = {"max_samples": FOR_MANY.part_items, "n_components": 300, "cv": 2}
+        settings = {"cv": 2}
     machine = terms.choose(HyperClassifier, HyperRegressor)
     return _scaled(machine(random_state=terms.random_state, **settings))
 

@@ -13,7 +13,6 @@ from mercerless.core.estimator import FittedEstimator, all_or_nothing
 from mercerless.core.optional import with_callbacks
 from mercerless.core.threads import blas_threads
 from mercerless.core.validation import (
-    align_by_name,
     check_number,
     check_option,
     check_random_state,
@@ -60,9 +59,6 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         self
             The fitted estimator.
         """
-        y = align_by_name(X, y)
-        if hasattr(y, "T"):  # the columns of similarities are items as well
-            y = align_by_name(X, y.T).T
         rows = validate_data(self, X, dtype=[np.float64, np.float32])
         target, classes, moments = encode_target(y, len(rows), self.target)
         order = order_by_content(rows, target, self.cv)

@@ -30,7 +30,6 @@ from mercerless.core.tuning import (
     slices_of,
 )
 from mercerless.core.validation import (
-    align_by_name,
     check_classes,
     check_number,
     check_option,
@@ -108,7 +107,6 @@ class _LearnedKernelMachine(FittedEstimator):
         self
             The fitted estimator.
         """
-        y = align_by_name(X, y)
         learner = self._make_learner()
         items, given = validate_data(self, X, y, dtype=[np.float64, np.float32])
         n = len(items)
@@ -409,7 +407,8 @@ class HyperClassifier(NamedClassifierMixin, _LearnedKernelMachine):
         ndarray of shape (n,)
             The classes.
         """
-        return self.classes_[self._evaluate("predict", X)]
+        numbers = self._evaluate("predict", X)
+        return self.classes_[numbers]
 
     def decision_function(self, X: ArrayLike) -> NDArray:
         """Signed distances from the decision boundary, as the machine gives them.
@@ -504,8 +503,9 @@ class HyperRegressor(NamedRegressorMixin, _LearnedKernelMachine):
         ndarray of shape (n,)
             The values.
         """
+        values = self._evaluate("predict", X)
         mean, deviation = self.moments_
-        return mean + deviation * self._evaluate("predict", X)
+        return mean + deviation * values
 
     def _encode(self, y: NDArray) -> tuple[NDArray, dict[str, Any]]:
         check_number("epsilon", self.epsilon, zero=True, none=True)
