@@ -110,7 +110,7 @@ def describe_model(path: str) -> list[str]:
     expected = about["input"]
     lines = [f"model            {about['model']}", f"saved            {about['saved']}"]
     lines += [f"{name:<16} {version}" for name, version in about["versions"].items()]
-    for name in ("columns", "names", "kinds", "classes"):
+    for name in ("columns", "names", "classes"):
         value = expected.get(name)
         if isinstance(value, list):
             shown = ", ".join(map(str, value[:20]))
