@@ -21,11 +21,13 @@ RESULTS = HERE / "results"
 
 
 def commit() -> str:
-    """The present commit, with ``-changed`` if the source differs from it."""
+    """The last commit of the source, with ``-changed`` if files of it differ."""
     git = ["git", "-C", str(HERE)]
-    head = subprocess.run([*git, "rev-parse", "--short=7", "HEAD"], capture_output=True, text=True)
+    last = subprocess.run(
+        [*git, "log", "-1", "--format=%h", "--", ":/src"], capture_output=True, text=True
+    )
     changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", ":/src"]).returncode != 0
-    return head.stdout.strip() + ("-changed" if changed else "")
+    return last.stdout.strip() + ("-changed" if changed else "")
 
 
 def write(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
