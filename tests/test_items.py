@@ -60,7 +60,7 @@ CLASSIFIERS = [
     LABClassifier(10, kernel="gaussian", max_iter=20, random_state=0),
     SimilarityClassifier(random_state=0),
     SimilaritySVC(),
-    TableClassifier(max_iter=20, random_state=0),
+    TableClassifier(),
 ]
 REGRESSORS = [
     AsymmetricRidge(),
@@ -70,7 +70,7 @@ REGRESSORS = [
     KreinSVR(),
     LABRegressor(10, kernel="gaussian", max_iter=20, random_state=0),
     SimilarityRegressor(random_state=0),
-    TableRegressor(max_iter=20, random_state=0),
+    TableRegressor(),
 ]
 
 

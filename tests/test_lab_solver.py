@@ -11,12 +11,11 @@ from oracles import lab as oracle
 from scipy.optimize import minimize
 from sklearn.datasets import make_classification
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import KFold
 
 from mercerless.core.linalg import ShiftedSolver, shifted_systems
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.lab.model import Expansion, Rows, Settings, fixed_columns, with_coefficients
-from mercerless.lab.selection import LIMITS, LocalLearner, Validated, Watch, start_widths
+from mercerless.lab.selection import LIMITS, LocalLearner, Validated, Watch
 from mercerless.lab.solver import (
     LocalRegression,
     Moments,
@@ -34,17 +33,6 @@ from mercerless.lab.solver import (
     solve_coefficients,
 )
 from mercerless.lab.support import fold_supports, select_support
-from mercerless.table.fit import fit_table
-from mercerless.table.members.candidate import Contest
-from mercerless.table.members.local import LocalMachines
-from mercerless.table.members.ridge import (
-    RidgeOnAllRows,
-    _ridge_grid,
-    all_rows_candidates,
-    bandwidth_per_feature,
-    one_bandwidth,
-)
-from mercerless.table.weighing import cross_weighed
 
 FORMS = {"gaussian": LocalGaussian, "exponential": LocalExponential, "laplace": LocalLaplace}
 
@@ -322,61 +310,6 @@ def ridge_criteria(X, Y, weight, width, ridge):
     return error, np.log(fit / n) + logdet / n
 
 
-@pytest.mark.parametrize("linear", [False, True])
-def test_the_ridge_grid_chooses_the_smallest_criterion(linear):
-    X, _, _, Y = problem(14, outputs=1, seed=3)
-    weight = np.random.default_rng(5).uniform(0.2, 3.0, 14)
-    widths = start_widths("gaussian", 3)
-    ridges = np.logspace(-6, 1, 15)
-    criteria = np.array(
-        [[ridge_criteria(X, Y, weight, w, r)[int(linear)] for r in ridges] for w in widths]
-    )
-    best = 2 * criteria[::2].min(axis=1).argmin()  # every second bandwidth, then its neighbors
-    around = [k for k in (best - 1, best, best + 1) if 0 <= k < len(widths)]
-    expected = around[criteria[around].min(axis=1).argmin()]
-    log_width, log_ridge = _ridge_grid("gaussian", Rows(X, Y, weight), linear=linear)
-    assert_allclose(log_width, np.log(widths[expected]))
-    assert_allclose(log_ridge, np.log(ridges[criteria[expected].argmin()]))
-
-
-def test_out_of_fold_predictions_of_all_rows_are_those_of_fits_without_them():
-    X, _, _, Y = problem(40)
-    folds = list(KFold(4, shuffle=True, random_state=0).split(X))
-    plain, learned = all_rows_candidates("gaussian", Rows(X, Y), folds)
-    direct = []
-    for train, valid in folds:
-        model = one_bandwidth("gaussian", Rows(X[train], Y[train]))
-        width, ridge = np.exp(model.log_bandwidths), np.exp(model.log_ridge)
-        peer = KernelRidge(kernel="rbf", gamma=0.5 / width**2, alpha=ridge).fit(X[train], Y[train])
-        direct.append(peer.predict(X[valid]))
-    assert_allclose(plain.out_of_fold, np.concatenate(direct), rtol=1e-6, atol=1e-9)
-    assert learned.refit().log_bandwidths.shape == (3,)
-    # whatever the held-out targets are
-    train, valid = folds[1]
-    other = Y.copy()
-    other[valid] = np.random.default_rng(1).normal(size=(len(valid), Y.shape[1]))
-    held = np.concatenate([part for _, part in folds])
-    again = all_rows_candidates("gaussian", Rows(X, other), folds)
-    for before, after in zip((plain, learned), again):
-        same = np.all(before.out_of_fold == after.out_of_fold, axis=1)
-        assert_array_equal(same, np.isin(held, valid))
-
-
-def test_a_fit_is_at_least_as_good_on_validation_as_its_parts_allow():
-    X, _, _, Y = problem(150, d=3)
-    Y = Y + 0.3 * np.random.default_rng(1).normal(size=Y.shape)
-    folds = list(KFold(3, shuffle=True, random_state=0).split(X))
-    settings = Settings(n_support=20, max_iter=10)
-    for splits in (folds, folds[:1]):
-        contest = Contest(Rows(X, Y), splits, settings, forms=("gaussian", "laplace"))
-        average = fit_table(contest, [LocalMachines(), RidgeOnAllRows()], max_members=3)
-        error = np.mean(np.sum((average.out_of_fold - Y[contest.held]) ** 2, axis=1))
-        # which is the best in hindsight; the weights are those of other rows
-        assert error <= 1.4 * min(average.errors.values())
-        assert len(average.errors) == 6
-        assert np.isclose(sum(member.weight for member in average.members), 1)
-
-
 @pytest.mark.parametrize(
     ("errors", "last"),
     [
@@ -479,54 +412,6 @@ def test_grid_start_is_where_centers_see_other_rows():
     assert np.median(K.sum(axis=0)) > 1.5
     only = initial_state(regression, widths[:1], [1e-3])
     assert_allclose(only[1], np.log(widths[0]))  # none sees any: the best there is
-
-
-def test_rows_held_out_are_averaged_by_the_weights_of_other_folds():
-    """Else errors out of fold are too small: the weights would have seen the targets that judge them."""
-    rng = np.random.default_rng(0)
-    n = 12
-    rows, held = Rows(rng.normal(size=(n, 2)), rng.normal(size=(n, 1))), rng.permutation(n)
-    folds = [(np.setdiff1d(held, part), part) for part in np.split(held, 3)]
-    first, second = rng.normal(size=(2, n, 1))
-
-    def weigh(places):
-        mean = rows.Y[held[places]].mean()
-        return np.array([mean, 1 - mean])
-
-    predictions = cross_weighed([first, second], np.array([0.3, 0.7]), weigh, folds)
-    for train, part in folds:
-        mine, share = np.isin(held, part), rows.Y[train].mean()
-        expected = share * first[mine] + (1 - share) * second[mine]
-        assert_allclose(predictions[mine], expected)
-    hold_out = [(np.zeros(0, dtype=int), held)]  # in five parts
-    predictions = cross_weighed([first, second], np.array([0.3, 0.7]), weigh, hold_out)
-    share = np.delete(rows.Y[held], [0, 1, 2]).mean()
-    expected = share * first + (1 - share) * second
-    assert_allclose(predictions[:3], expected[:3])
-    alone = [(np.zeros(0, dtype=int), held[:1])]  # nobody else to ask
-    predictions = cross_weighed([first[:1], second[:1]], np.array([0.3, 0.7]), weigh, alone)
-    assert_allclose(predictions, 0.3 * first[:1] + 0.7 * second[:1])
-
-
-@pytest.mark.parametrize("form", ["gaussian", "laplace"])
-def test_the_last_ridge_model_has_the_median_settings_of_the_folds(form):
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(90, 3))
-    noisy = np.sin(2 * X[:, :1]) + rng.normal(size=(90, 1))
-    rows = Rows(X, noisy / noisy.std())
-    folds = [(train, test) for train, test in KFold(3).split(X)]
-    known = [rows.take(train) for train, _ in folds]
-    plain, learned = all_rows_candidates(form, rows, folds)
-    for candidate, fit in ((plain, one_bandwidth), (learned, bandwidth_per_feature)):
-        models = [fit(form, part) for part in known]
-        last = candidate.refit()
-        assert_allclose(last.log_ridge, np.median([model.log_ridge for model in models]))
-        widths = np.array([model.log_bandwidths for model in models])
-        assert_allclose(last.log_bandwidths, np.sort(widths, axis=0)[1])
-        assert_allclose(last.linear_weight, np.median([m.linear_weight for m in models]))
-        assert last.certificate == max(model.certificate for model in models)
-        assert len(last.coef) == len(rows)
-        assert_allclose(last.coef, with_coefficients(last, rows).coef, rtol=1e-8)
 
 
 @pytest.mark.parametrize("n, q", [(1, 1), (2, 3), (30, 2)])

@@ -201,6 +201,10 @@ EXCEPTIONS = {
     ("whole_weights", "SimilarityR"): (0.5, COUNTED),
     ("whole_weights", "Hits"): (0.5, COUNTED),
     ("whole_weights", "Table"): (None, COUNTED),
+    ("sign_of_the_target", "Table"): (1e-3, "trees break ties by the sign"),
+    ("order_of_columns", "TableEncoder"): (None, "its output has the order of the columns"),
+    ("unit", "TableEncoder"): (None, "its output has the units of the columns"),
+    ("origin_of", "TableEncoder"): (None, "its output has the units of the columns"),
     ("whole_weights", "LAB"): (None, "support points are drawn from rows"),
     ("whole_weights", "KreinRidgeClassifier"): (0.1, "the prior of the calibration counts rows"),
 }

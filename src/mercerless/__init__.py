@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.similarity.estimators import SimilarityClassifier, SimilarityRegressor
     from mercerless.similarity.features import SimilarityFeatures, SimilaritySVC
     from mercerless.similarity.sparse import HitsClassifier, HitsRegressor
+    from mercerless.table.encoder import TableEncoder
     from mercerless.table.estimators import TableClassifier, TableRegressor
 
 __version__ = "0.3.0"
@@ -79,6 +80,7 @@ __all__ = [
     "Sphere",
     "Support",
     "TableClassifier",
+    "TableEncoder",
     "TableRegressor",
     "UselessModelWarning",
     "compare",
@@ -117,6 +119,7 @@ _HOMES = {
     "lab.optimizers": "SGD Adam",
     "lab.support": "Support",
     "lowrank": "Landmarks",
+    "table.encoder": "TableEncoder",
     "table.estimators": "TableClassifier TableRegressor",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

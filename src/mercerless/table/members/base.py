@@ -1,0 +1,82 @@
+"""What members learn from, and what they are: models with predictions of every held-out row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from mercerless.core.calibration import calibrate_scores
+from mercerless.core.folds import Split
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Training rows in comparable units."""
+
+    Z: NDArray  # (n, d)
+    Y: NDArray  # (n, q), standardized targets, or -1 and 1 for every class (one column for two classes)
+    labels: NDArray | None  # numbers of the classes; None for numbers
+    n_classes: int  # 0 for numbers
+    weight: NDArray  # with mean one
+    folds: Sequence[Split]
+    seed: int
+
+    def __len__(self) -> int:
+        return len(self.Z)
+
+    def take(self, places: NDArray) -> Self:
+        """Some of the rows, without folds."""
+        labels = self.labels
+        if labels is not None:
+            labels = labels[places]
+        weight = self.weight[places] / self.weight[places].mean()
+        return replace(
+            self, Z=self.Z[places], Y=self.Y[places], labels=labels, weight=weight, folds=()
+        )
+
+    @property
+    def is_partition(self) -> bool:
+        """Whether every fold learns from all rows that it does not hold out, and each row is held out once."""
+        n = len(self)
+        sizes = [len(train) + len(test) for train, test in self.folds]
+        return all(size == n for size in sizes) and sum(len(b) for _, b in self.folds) == n
+
+    def error(self, outputs: NDArray, places: NDArray) -> float:
+        """Error for these rows: mean absolute error of the first target, or log-loss of calibrated scores."""
+        weight = self.weight[places]
+        if self.labels is None:
+            return float(np.average(np.abs(outputs[:, 0] - self.Y[places, 0]), weights=weight))
+        return float(calibrate_scores(class_scores(outputs), self.labels[places], weight).loss)
+
+
+class Member:
+    """A model of the average. Its outputs have a column for every target column, or a score for every class."""
+
+    name: str
+
+    def out_of_fold(self, rows: Rows, rivals: Sequence[NDArray]) -> NDArray | None:
+        """Outputs of held-out rows (others are NaN), or None if the member is hopeless beside `rivals`."""
+        raise NotImplementedError
+
+    def refit(self, rows: Rows) -> None:
+        """Learn from all rows."""
+        raise NotImplementedError
+
+    def predict(self, Z: NDArray) -> NDArray:
+        """Outputs (n, q) of new rows."""
+        raise NotImplementedError
+
+
+def class_scores(outputs: NDArray) -> NDArray:
+    """One column for every class, from one column f for two classes: -f / 2 and f / 2."""
+    return np.hstack([-outputs, outputs]) / 2 if outputs.shape[1] == 1 else outputs
+
+
+def log_probabilities(model: Any, Z: NDArray, n_classes: int, smallest: float = 1e-4) -> NDArray:
+    """Logarithms of a classifier's probabilities; classes that it has not seen have the smallest."""
+    proba = np.full((len(Z), n_classes), smallest)
+    proba[:, model.classes_] = np.maximum(model.predict_proba(Z), smallest)
+    return log_softmax(np.log(proba), axis=1)
