@@ -33,7 +33,7 @@ from mercerless.core.validation import (
     relative_asymmetry,
 )
 from mercerless.kernels import as_kernel
-from mercerless.kernels.items import STRING_SIMILARITIES
+from mercerless.kernels.named import STRING_SIMILARITIES
 from mercerless.spectra import KINDS as MATRIX_KINDS
 from mercerless.spectra import DissimilarityKernel, check_kind, matrix_kind, symmetrize
 

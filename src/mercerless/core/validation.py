@@ -258,7 +258,7 @@ def _row_labels(X: Any) -> Any:
     for table in tables:
         index = getattr(table, "index", None)
         if hasattr(table, "iloc") and hasattr(index, "get_indexer"):
-            return index if index.is_unique else None
+            return index if index is not None and index.is_unique else None
     return None
 
 
@@ -443,13 +443,14 @@ def relative_asymmetry(K: NDArray) -> float:
 def check_symmetric_kernel(kernel: Any) -> None:
     """Raise for a kernel that is declared asymmetric, if its square matrix is never computed."""
     if kernel.symmetric is False:
-        raise _asymmetric_kernel("The kernel is not symmetric: its two directions differ")
+        raise asymmetric_kernel("The kernel is not symmetric: its two directions differ")
 
 
-def _asymmetric_kernel(problem: str) -> ValueError:
+def asymmetric_kernel(problem: str) -> ValueError:
+    """The error of a kernel whose two directions differ."""
     return ValueError(
         f"{problem}; average them with direction='mean' if the estimator has it, otherwise with "
-        "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2, symmetric=True), or use both "
+        "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2), or use both "
         "with mercerless.SimilarityClassifier or SimilarityRegressor and direction='both'."
     )
 
@@ -460,7 +461,7 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
     amount = relative_asymmetry(K)
     if not is_rounding(amount, K.dtype):
         if name == "the kernel matrix":
-            raise _asymmetric_kernel(
+            raise asymmetric_kernel(
                 f"{name} is not symmetric: the directions differ by {amount:.2g} of it"
             )
         if not np.tril(K, -1).any() or not np.triu(K, 1).any():
