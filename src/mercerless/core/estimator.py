@@ -121,6 +121,14 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
                 setattr(cls, name, in_plain_surroundings(method))
         super().__init_subclass__(**kwargs)
 
+    def __getattr__(self, name: str) -> Any:
+        other = {"predict_interval": "predict_set", "predict_set": "predict_interval"}.get(name)
+        if other is not None and hasattr(type(self), other):
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}; use {other}"
+            )
+        return object.__getattribute__(self, name)  # which raises again
+
     def _set_fitted(self, **attributes: Any) -> None:
         """Set all fitted attributes at once, and remove those of an earlier fit."""
         validated = self._set_by_validation
