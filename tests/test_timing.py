@@ -28,7 +28,6 @@ from mercerless.kernels import PairFunction, TensorHyper
 
 ESTIMATED = [
     AsymmetricRidge(),
-    HyperRidge(landmarks=20, random_state=0),
     KreinRidge(landmarks=None),
     KreinRidgeClassifier(landmarks=None),
     KreinSVC(),
