@@ -140,12 +140,7 @@ class _Gram:
         need = 8.0 * self.copies * n**2
         remedy = "split vectors with n_parts, or use a Gaussian, whose matrix is never formed"
         check_memory(need, f"The kernel matrix of {n} items", self.budget, remedy)
-        matrix = check_symmetric(self.kernel(self.items), self.matrix_name)
-        matrix = matrix.astype(float, copy=False)
-        check_size(matrix, self.matrix_name)
-        if self.kernel.definite is not True:
-            _check_definite(matrix)
-        return matrix
+        return check_base(self.kernel, self.kernel(self.items), self.matrix_name)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         i = np.searchsorted(self.rows, rows)
@@ -214,8 +209,22 @@ class _Fitted(NamedTuple):
     adaptation: Adaptation
 
 
-def _check_definite(K: NDArray) -> None:
-    """Raise ValueError if K, or a part of it, has an eigenvalue clearly below zero."""
+def matrix_of(basis: Basis, kernel: Kernel, rows: NDArray) -> NDArray:
+    """The matrix of this kernel between the training items of these rows."""
+    if basis.given_as_matrix:
+        return kernel(basis.items[np.ix_(rows, rows)])
+    return kernel(basis.items[rows])
+
+
+def check_base(kernel: Kernel, matrix: NDArray, name: str) -> NDArray:
+    """The matrix, in float64; raise if it is not symmetric, too large, or has an eigenvalue clearly below zero."""
+    if isinstance(kernel, Gaussian):
+        return matrix
+    matrix = check_symmetric(matrix, name).astype(float, copy=False)
+    check_size(matrix, name)
+    if kernel.definite is True:
+        return matrix
+    K = matrix
     if len(K) > LIMITS.checked_rows:
         rows = np.linspace(0, len(K) - 1, LIMITS.checked_rows).astype(int)
         K = K[np.ix_(rows, rows)]
@@ -230,6 +239,7 @@ def _check_definite(K: NDArray) -> None:
             f"{smallest:.3g}; repair the matrix first with mercerless.spectra.SpectrumTransformer, "
             "or use mercerless.KreinSVC or KreinSVR, which take indefinite kernels."
         ) from None
+    return matrix
 
 
 class _DANK(KernelPredictor):
@@ -312,29 +322,24 @@ class _DANK(KernelPredictor):
         self, basis: Basis, y: NDArray, weight: NDArray, used: NDArray, tasks: list[DankTask]
     ) -> Choice:
         """The parameters of the fit: as given, or chosen by the plain machine on folds, and then by the search."""
-        kernel = basis.kernel
-        classify = tasks[0].is_classification
         penalty = None
         if isinstance(self.adaptivity, CenteringPenalty):
             penalty = self.adaptivity.penalty
         self._check_search(basis, weight, penalty)
-        rows = used[some_rows(len(used), LIMITS.tuned_rows, 0)]
-
-        def matrix_of(kernel: Kernel, rows: NDArray) -> NDArray:
-            if basis.given_as_matrix:
-                return kernel(basis.items[np.ix_(rows, rows)])
-            return kernel(basis.items[rows])
-
-        kernels = [kernel]
-        if isinstance(self.kernel, str) and self.kernel == "gaussian":
-            kernels = [Gaussian(scale * kernel.length_scale) for scale in SCALES]
-        epsilon = getattr(self, "epsilon", None)
-        settings = settings_of(classify, C=self.C, epsilon=epsilon)
+        classify = tasks[0].is_classification
+        settings = settings_of(classify, C=self.C, epsilon=getattr(self, "epsilon", None))
+        kernel = basis.kernel
+        setting = settings[0]
         losses = None
-        if self.C != "auto":  # parameters are used as they are given
+        rows = used[some_rows(len(used), LIMITS.tuned_rows, 0)]
+        K = check_base(kernel, matrix_of(basis, kernel, rows), basis.matrix_name)
+        if self.C == "auto" and len(rows) < LIMITS.fewest_rows:
+            setting = {**setting, "C": 1.0}
+        elif self.C == "auto":
+            settings = [{**one, "C": min(one["C"], LIMITS.largest_C)} for one in settings]
             kernels = [kernel]
-            setting = settings[0]
-        else:
+            if isinstance(self.kernel, str) and self.kernel == "gaussian":
+                kernels = [Gaussian(scale * kernel.length_scale) for scale in SCALES]
             items = np.arange(len(rows)) if basis.given_as_matrix else basis.items[rows]
             if items.ndim == 2:
                 order = order_by_content(items)
@@ -343,17 +348,18 @@ class _DANK(KernelPredictor):
             fold_of = fold_numbers(LIMITS.n_folds, items, y[rows], **options)
             rows = rows[np.argsort(fold_of, kind="stable")]
             folds = slices_of(fold_of)
-            matrices = [partial(held_out_blocks, matrix_of(one, rows), folds) for one in kernels]
+            matrices = [
+                partial(held_out_blocks, matrix_of(basis, one, rows), folds) for one in kernels
+            ]
             make = SVC if classify else SVR
             best = choose_machine(matrices, y[rows], settings, make, weight[rows])
             kernel, setting = kernels[best.kernel], best.setting
             losses = best.losses, best.constant
-        unit = kernel_unit(matrix_of(kernel, rows), weight[rows])
-        start = Choice(
-            kernel, setting["C"] / unit, setting.get("epsilon", 0.0), [penalty] * len(tasks)
-        )
+            K = matrix_of(basis, kernel, rows)
+        C = setting["C"] / kernel_unit(K, weight[rows])
+        start = Choice(kernel, C, setting.get("epsilon", 0.0), [penalty] * len(tasks), None, losses)
         if self.search is None:
-            return start._replace(losses=losses)
+            return start
         X = np.asarray(basis.items, dtype=float)
         return descend(start, X, y, tasks, self.search, self.adaptivity, self.random_state)
 
