@@ -11,7 +11,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 from mercerless import CenteringPenalty, GradientSearch, UselessModelWarning, config_context
-from mercerless.core.units import kernel_unit
 from mercerless.dank.estimators import DANKClassifier, DANKRegressor, reciprocal_twins
 from mercerless.dank.solver import share_among_equal_rows
 from mercerless.kernels import Gaussian, Laplace
@@ -34,8 +33,8 @@ def waves():
 
 
 def relative(C, K):
-    """C of libsvm's machine on this matrix as DANK's parameter, relative to the variance in feature space."""
-    return C * kernel_unit(K)
+    """C of libsvm's machine on this matrix as DANK's parameter, relative to the mean diagonal."""
+    return C * np.mean(np.diagonal(K))
 
 
 # The plain machines and the learned matrix
@@ -316,7 +315,7 @@ def test_pairs_of_classes_equal_two_class_fits():
     X = StandardScaler().fit_transform(X)
     model = DANKClassifier(Gaussian(3.0), C=4.0, tol=1e-6).fit(X, y)
     pair = y != 1
-    C = model.C_ * kernel_unit(Gaussian(3.0)(X[pair]))
+    C = model.C_
     alone = DANKClassifier(Gaussian(3.0), C=C, tol=1e-6).fit(X[pair], y[pair])
     np.testing.assert_allclose(model._values(X)[:, 1], alone.decision_function(X), atol=1e-8)
     assert model.decision_function(X).shape == (178, 3) and len(model.adaptation_) == 3
@@ -377,7 +376,7 @@ def test_one_part_equals_undivided_and_parts_are_separate(moons):
     assert np.all(F[labels[:, None] != labels] == 1.0)
     assert np.abs(F - 1).max() > 1e-3
     part = np.flatnonzero(labels == 1)
-    C = model.C_ * kernel_unit(model.kernel_(X[part]))
+    C = model.C_
     penalty = CenteringPenalty(model.centering_penalty_[0])
     alone = DANKClassifier(model.kernel_, C=C, adaptivity=penalty).fit(X[part], y[part])
     np.testing.assert_allclose(
@@ -582,8 +581,7 @@ def test_the_choice_of_parameters_is_the_plain_machines():
     """Length scale, C and the tube come from folds; a fit with them as given is the same."""
     X, y = make_friedman1(120, 5, noise=0.3, random_state=0)
     model = DANKRegressor(tol=1e-6).fit(X[::2], y[::2])
-    unit = kernel_unit(model.kernel_(X[::2]))
-    given = DANKRegressor(model.kernel_, C=unit * model.C_, epsilon=model.epsilon_, tol=1e-6)
+    given = DANKRegressor(model.kernel_, C=model.C_, epsilon=model.epsilon_, tol=1e-6)
     np.testing.assert_allclose(
         given.fit(X[::2], y[::2]).predict(X[1::2]), model.predict(X[1::2]), atol=0.01 * y.std()
     )

@@ -28,14 +28,7 @@ from mercerless.core.estimator import (
 from mercerless.core.folds import fold_numbers, some_rows
 from mercerless.core.kinds import warn_if_distances
 from mercerless.core.memory import check_memory, memory_budget, row_blocks, with_settings
-from mercerless.core.tuning import (
-    SCALES,
-    choose_machine,
-    held_out_blocks,
-    order_by_content,
-    settings_of,
-    slices_of,
-)
+from mercerless.core.tuning import SCALES, choose_machine, held_out_blocks, settings_of, slices_of
 from mercerless.core.units import Standardizer, kernel_unit
 from mercerless.core.validation import (
     UselessModelWarning,
@@ -329,34 +322,39 @@ class _DANK(KernelPredictor):
         classify = tasks[0].is_classification
         settings = settings_of(classify, C=self.C, epsilon=getattr(self, "epsilon", None))
         kernel = basis.kernel
+        most = min(LIMITS.tuned_rows, int(np.sqrt(memory_budget() / LIMITS.tuned_bytes)))
+        rows = used[some_rows(len(used), most, 0)]
+        K = check_base(kernel, matrix_of(basis, kernel, rows), basis.matrix_name)
+        size = float(np.average(K.diagonal(), weights=weight[rows])) or 1.0
         setting = settings[0]
         losses = None
-        rows = used[some_rows(len(used), LIMITS.tuned_rows, 0)]
-        K = check_base(kernel, matrix_of(basis, kernel, rows), basis.matrix_name)
-        if self.C == "auto" and len(rows) < LIMITS.fewest_rows:
-            setting = {**setting, "C": 1.0}
-        elif self.C == "auto":
-            settings = [{**one, "C": min(one["C"], LIMITS.largest_C)} for one in settings]
+        if self.C != "auto" or len(rows) < LIMITS.fewest_rows:
+            C = (1.0 if self.C == "auto" else setting["C"]) / size
+        else:
+            order = np.argsort(K.mean(axis=1), kind="stable")  # the rows' own, however arranged
+            rows = rows[order]
+            fold_of = fold_numbers(
+                LIMITS.n_folds,
+                K[np.ix_(order, order)],
+                y[rows],
+                classify=classify,
+                precomputed=True,
+                random_state=0,
+            )
+            rows = rows[np.argsort(fold_of, kind="stable")]
             kernels = [kernel]
             if isinstance(self.kernel, str) and self.kernel == "gaussian":
                 kernels = [Gaussian(scale * kernel.length_scale) for scale in SCALES]
-            items = np.arange(len(rows)) if basis.given_as_matrix else basis.items[rows]
-            if items.ndim == 2:
-                order = order_by_content(items)
-                rows, items = rows[order], items[order]
-            options: dict[str, Any] = {"classify": classify, "random_state": 0}
-            fold_of = fold_numbers(LIMITS.n_folds, items, y[rows], **options)
-            rows = rows[np.argsort(fold_of, kind="stable")]
             folds = slices_of(fold_of)
-            matrices = [
-                partial(held_out_blocks, matrix_of(basis, one, rows), folds) for one in kernels
-            ]
+            # libsvm keeps matrices in single precision
+            sized = [matrix_of(basis, one, rows) / size for one in kernels]
+            matrices = [partial(held_out_blocks, K, folds) for K in sized]
             make = SVC if classify else SVR
             best = choose_machine(matrices, y[rows], settings, make, weight[rows])
             kernel, setting = kernels[best.kernel], best.setting
             losses = best.losses, best.constant
-            K = matrix_of(basis, kernel, rows)
-        C = setting["C"] / kernel_unit(K, weight[rows])
+            C = setting["C"] / kernel_unit(sized[best.kernel], weight[rows])
+            C = min(C, LIMITS.largest_C) / size
         start = Choice(kernel, C, setting.get("epsilon", 0.0), [penalty] * len(tasks), None, losses)
         if self.search is None:
             return start
@@ -597,9 +595,9 @@ class DANKClassifier(NamedClassifierMixin, _DANK):
         names, or a function of two items. "gaussian" has one length scale per feature, in units of its spread. With a
         Gaussian the full matrix is never formed.
     C : float or "auto", default="auto"
-        Bound on the dual coefficients, as in `sklearn.svm.SVC`, for items of variance one in feature space:
-        multiplying all similarities by a number changes nothing. "auto" chooses C, and the common factor of the length
-        scales of "gaussian", for the plain machine on five folds, of 600 rows at most.
+        Bound on the dual coefficients, as in `sklearn.svm.SVC`, for a kernel matrix of mean diagonal one: multiplying
+        all similarities by a number changes nothing. "auto" chooses C, and the common factor of the length scales of
+        "gaussian", for the plain machine on five folds, of 600 rows at most.
     adaptivity : float or CenteringPenalty, default=0.25
         The target for the mean squared change of F, free of scale; 0.25 is the paper's choice, values near 0 give
         the plain machine. Tune it like C. It sets ``eta = sum(alpha^2 K_ii) / (4 adaptivity)`` of the plain
@@ -663,7 +661,7 @@ class DANKClassifier(NamedClassifierMixin, _DANK):
     kernel_ : Kernel
         The base kernel with the chosen length scales.
     C_ : float
-        The bound used: the given or chosen one over the mean diagonal of the centered kernel matrix.
+        The bound used: the chosen one, or the given one over the mean diagonal of the kernel matrix.
     tuning_ : Tuned
         With a search, the course and result of the descent.
     n_features_in_ : int
@@ -802,8 +800,10 @@ class DANKRegressor(NamedRegressorMixin, _DANK):
         Intercept.
     adaptation_, rank_, dual_solution_, centering_penalty_, clusters_, support_part_, n_iter_, n_evaluations_ :
         As of the classifier, which has one per pair of classes; this has one.
-    support_, support_vectors_, history_, kernel_, C_, tuning_, n_features_in_ :
+    support_, support_vectors_, history_, kernel_, C_, n_features_in_ :
         As of the classifier.
+    tuning_ : Tuned
+        With a search, the course and result of the descent.
     epsilon_ : float
         Half the width of the tube that was used, in standard deviations of y.
 

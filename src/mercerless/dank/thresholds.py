@@ -33,11 +33,13 @@ class DankThresholds:
     # ---- the choice of parameters
     # Length scale, C and epsilon are chosen on at most this many rows, and on this many folds.
     tuned_rows: int = 600
+    # Fewer rows if the memory limit is below this many bytes for each pair of them.
+    tuned_bytes: int = 256
     # With fewer rows nothing is compared, and C is 1.
     fewest_rows: int = 10
     n_folds: int = 5
-    # Values of C far above this take hundreds of outer steps.
-    largest_C: float = 300.0
+    # Larger values of C, for a mean diagonal of one, take hundreds of outer steps.
+    largest_C: float = 1000.0
     # How far the logarithms of length scales, and of the other parameters, may move from the start of a search.
     reach_of_scales: float = 4.0
     reach_of_others: float = 5.0
