@@ -1,409 +1,304 @@
-"""Properties of a comparison: rows, columns, groups, seeds and test sets mean what they are called."""
+"""The race: the same splits and rows for all, the budget, failures, Ctrl-C, and what is recommended."""
 
-import json
 import os
-import re
+import signal
 import subprocess
 import sys
-from pathlib import Path
+import threading
+import time
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import balanced_accuracy_score, get_scorer, r2_score
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-import mercerless
-from mercerless.comparison import negative
-from mercerless.comparison.learners import Terms, select_learners
-from mercerless.comparison.problem import make_problem
-from mercerless.comparison.records import Record, Store, Task
-from mercerless.comparison.result import _work_folder, compare
-from mercerless.comparison.schedule import Run
-from mercerless.comparison.scoring import (
-    _data,
-    class_probabilities,
-    contributions,
-    keep_groups,
-    make_split,
-    outer_folds,
-    point_scores,
-    score,
-    scores_of_predictions,
-    take_part,
-)
-from mercerless.comparison.statistics import Differences, compare_splits
-from mercerless.comparison.words import duration, format_difference, format_score, is_share
+pd = pytest.importorskip("pandas")
 
-SOURCE = Path(mercerless.__file__).parents[1]  # also in other processes
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(90, 4))
-CLASSES = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + 0.2 * RNG.normal(size=90), [-0.6, 0.2])]
-NUMBERS = X @ np.array([1.0, -0.5, 0.2, 0.0]) + 0.3 * RNG.normal(size=90)
-OWN = {"bayes": GaussianNB(), "centroid": NearestCentroid(), "near": KNeighborsClassifier(1)}
+from mercerless import compare  # noqa: E402
+from mercerless.comparison.learners import select_learners, view  # noqa: E402
+from mercerless.comparison.options import Options, parse_budget  # noqa: E402
+from mercerless.comparison.problem import make_problem  # noqa: E402
+from mercerless.comparison.race import Race  # noqa: E402
+from mercerless.comparison.work import Task  # noqa: E402
+
+RNG = np.random.default_rng(5)
+N = 120
+X = RNG.normal(size=(N, 4))
+ROWS = X
+Y = (X[:, 0] + 0.5 * RNG.normal(size=N) > 0).astype(int)
+T = X[:, 0] + 0.3 * RNG.normal(size=N)
+D = np.sqrt(((X[:, None] - X) ** 2).sum(-1))
+FAST = {"curves": False, "searches": False, "repeats": 1}
 
 
 @pytest.fixture(autouse=True)
-def private_cache(tmp_path, monkeypatch):
+def private_place(tmp_path, monkeypatch):
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
 
 
-def race(y=CLASSES, own=None, repeats=1, **options):
-    wanted = ["dummy", *(own or OWN).items()]
-    return compare(X, y, learners=wanted, repeats=repeats, curves=False, n_jobs=1, **options)
+def sleeper(seconds_per_item=0.0, error=None):
+    """An estimator that takes its time and guesses, or fails; its class travels to other processes by value."""
+
+    class Sleeper(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            if error is not None:
+                raise RuntimeError(error)
+            time.sleep(seconds_per_item * len(y))
+            self.classes_ = np.unique(y)
+            return self
+
+        def predict_proba(self, X):
+            return np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
+
+        def predict(self, X):
+            return np.full(len(X), self.classes_[0])
+
+    return Sleeper()
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SCIKIT_LEARN_DATA", str(tmp_path_factory.mktemp("cache")))
-        return race(repeats=2)
+def test_predictions_are_those_of_scikit_learn_on_the_same_splits():
+    result = compare(X, Y, learners=[("mine", LogisticRegression()), "neighbors"], **FAST)
+    splits = StratifiedKFold(5, shuffle=True, random_state=0)
+    expected = cross_val_predict(LogisticRegression(), X, Y, cv=splits, method="predict_proba")
+    np.testing.assert_allclose(result.predictions("mine")[0], expected)
+    clipped = np.clip(expected, 0.01, 0.99)
+    clipped /= clipped.sum(axis=1, keepdims=True)
+    assert result.scores["mine"]["log-loss"] == pytest.approx(log_loss(Y, clipped), abs=1e-3)
 
 
-# ------------------------------------------------------------------------------------------------------- numbers
+def test_the_constant_guess_is_that_of_the_training_parts():
+    result = compare(X, T, learners=[("mine", Ridge())], **FAST)
+    guesses = result.predictions("guess")[0]
+    for fold in range(5):
+        train, test = result.race.split(Task("guess", 0, fold))
+        np.testing.assert_allclose(guesses[test], T[train].mean())
 
 
-def check_rows(found):
-    recommended = found.table[0]
-    for row in found.table:
-        assert row["difference_low"] <= row["difference"] <= row["difference_high"]
-        assert row["low"] <= row["score"] <= row["high"]
-        assert row["difference"] == pytest.approx(row["score"] - recommended["score"])
-        if row is not recommended:
-            is_worse = row["difference_high"] < 0
-            assert row["verdict"] == ("worse" if is_worse else "not distinguishable")
-    assert recommended["verdict"] == "recommended"
-
-
-def test_every_interval_holds_its_difference(found):
-    check_rows(found)
-    assert {row["verdict"] for row in found.table} >= {"recommended", "worse"}
-    check_rows(race(metric="f1_macro"))
-    check_rows(race(NUMBERS, {"ridge": Ridge(), "flat": Ridge(1e4)}))
-
-
-def test_a_difference_is_claimed_from_its_critical_value_on():
-    """Not half a standard error earlier or later."""
-    difference = np.array([[0.0, 0.5], [-0.5, 0.0]])
-    error = np.array([[0.0, 0.25], [0.25, 0.0]])
-    for critical, is_claimed in ((1.99, True), (2.01, False)):
-        pair = Differences(np.array([0.5, 0.0]), np.ones(2), difference, error, critical)
-        assert pair.better(0, 1) is is_claimed
-        assert not pair.better(1, 0)
-        assert pair.interval(0, 1) == pytest.approx((0.5 - critical / 4, 0.5 + critical / 4))
-        assert pair.interval(1, 0) == pytest.approx((-0.5 - critical / 4, -0.5 + critical / 4))
-
-
-@pytest.mark.parametrize(
-    "z, verdict", [(2.1, "useful"), (1.9, "undecided"), (-1.9, "undecided"), (-2.1, "harmful")]
-)
-def test_the_negative_part_is_judged_from_two_standard_errors_on(z, verdict):
-    assert negative.verdict_on(z) == verdict
-
-
-def test_scores_are_those_of_scikit_learn():
-    rng = np.random.default_rng(1)
-    for n_classes in (2, 3, 5):
-        y = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, 40) // 2])
-        predicted = np.where(rng.uniform(size=len(y)) < 0.6, y, rng.permutation(y))
-        scores = point_scores(True, y, predicted)
-        assert scores["accuracy"] == pytest.approx(np.mean(predicted == y))
-        assert scores["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(y, predicted))
-    y, predicted = rng.normal(size=(2, 30))
-    assert contributions("r2", y, predicted).mean() == pytest.approx(r2_score(y, predicted))
-    model = Ridge().fit(X, NUMBERS)
-    for name in ("neg_mean_absolute_error", "neg_mean_squared_error"):
-        expected = get_scorer(name)(model, X, NUMBERS)
-        assert contributions(name, NUMBERS, model.predict(X)).mean() == pytest.approx(expected)
-    errors = point_scores(False, y, predicted)
-    assert errors["rmse"] == pytest.approx(np.sqrt(np.mean((y - predicted) ** 2)))
-    assert errors["mae"] == pytest.approx(np.mean(np.abs(y - predicted)))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_areas_and_log_losses_are_those_of_scikit_learn(n_classes):
-    y = CLASSES if n_classes == 3 else np.where(CLASSES == "c", "c", "a")
-    problem = make_problem(X, y)
-    model = GaussianNB().fit(X[:, :1], y)
-    probability = class_probabilities(problem, model, X[:, :1])
-    predicted = model.predict(X[:, :1])
-    scores = score(problem, model, X[:, :1], y, predicted, probability, "accuracy")
-    area = "roc_auc" if n_classes == 2 else "roc_auc_ovr"
-    assert scores["roc_auc"] == pytest.approx(get_scorer(area)(model, X[:, :1], y))
-    assert scores["log_loss"] == pytest.approx(-get_scorer("neg_log_loss")(model, X[:, :1], y))
-
-
-def test_scores_of_given_predictions_are_those_of_the_estimator():
-    problem = make_problem(X, CLASSES)
-    model = GaussianNB().fit(X, CLASSES)
-    numbered = np.searchsorted(["a", "b", "c"], model.predict(X))
-    target = np.searchsorted(["a", "b", "c"], CLASSES)
-    scores = scores_of_predictions(problem, target, numbered, "f1_macro")
-    assert scores["f1_macro"] == pytest.approx(get_scorer("f1_macro")(model, X, CLASSES))
-    assert scores_of_predictions(problem, target, numbered, "neg_log_loss") is None
-
-
-def test_records_hold_what_the_estimator_predicts(found):
-    """Every record is of its own split: fitted by hand on the same rows it gives the same scores and predictions."""
-    for repeat, fold in ((0, 0), (1, 3)):
-        train, test = make_split(found.problem, repeat, fold, found.random_state)
-        model = GaussianNB().fit(X[train], CLASSES[train])
-        record = found.results["bayes"][repeat, fold]
-        assert record.scores["accuracy"] == pytest.approx(model.score(X[test], CLASSES[test]))
-        np.testing.assert_array_equal(np.array(["a", "b", "c"])[record.target], CLASSES[test])
-        np.testing.assert_array_equal(
-            np.array(["a", "b", "c"])[record.predicted], model.predict(X[test])
-        )
-        assert record.n_train == len(train)
-
-
-def test_splits_are_those_of_their_own_data_repeat_and_seed():
-    problems = [make_problem(X, CLASSES), make_problem(X[::-1], CLASSES)]
-    for problem, repeat, seed in ((0, 0, 0), (0, 1, 0), (0, 1, 3), (1, 1, 3), (0, 0, 0)):
-        for fold in (0, 4):
-            train, test = make_split(problems[problem], repeat, fold, seed)
-            expected = outer_folds(problems[problem], repeat, seed)[fold]
-            np.testing.assert_array_equal(train, expected[0])
-            np.testing.assert_array_equal(test, expected[1])
-
-
-def test_the_splits_that_are_judged_are_those_that_were_scored(found):
-    def judged_on(split):
-        return found._split(split, [found.results[name][split] for name in found.names])
-
-    again = compare_splits([judged_on(split) for split in found.splits], 5)
-    np.testing.assert_array_equal(again.mean, found.differences.mean)
-    for split in found.splits:
-        judged = judged_on(split)
-        np.testing.assert_array_equal(judged.strata, CLASSES[judged.units])
-        assert judged.repeat == split[0]
-
-
-# -------------------------------------------------------------------------------------------------------- groups
-
-
-class WholeGroups(ClassifierMixin, BaseEstimator):
-    """A search that fails if its folds split a group; the group is the first column."""
-
-    def __init__(self, cv=5):
-        self.cv = cv
-
-    def fit(self, X, y):
-        X = np.asarray(X)
-        if isinstance(self.cv, int):
-            raise TypeError("no folds were given")
-        held_out = np.concatenate([test for _, test in self.cv])
-        if sorted(held_out) != list(range(len(X))):
-            raise ValueError("the folds are of other rows")
-        for train, test in self.cv:
-            if set(X[train, 0]) & set(X[test, 0]):
-                raise ValueError("a group is split")
-        self.classes_, counts = np.unique(y, return_counts=True)
-        self.most_ = self.classes_[counts.argmax()]
-        return self
-
-    def predict(self, X):
-        return np.full(len(X), self.most_)
-
-
-@pytest.mark.parametrize("part", ["", "@0.5"])
-def test_groups_stay_whole_inside_every_search(part):
-    groups = np.random.default_rng(0).permutation(np.repeat(np.arange(30), 5))
-    columns = np.column_stack([groups, np.random.default_rng(1).normal(size=150)])
-    y = np.arange(150) % 2
-    own = [
-        (f"plain{part}", WholeGroups()),
-        (f"piped{part}", make_pipeline(StandardScaler(), WholeGroups())),
-        (f"voting{part}", VotingClassifier([("a", WholeGroups()), ("b", WholeGroups())])),
-    ]
-    found = compare(columns, y, kind="table", groups=groups, learners=["dummy", *own], repeats=1)
-    assert found.failed == {}
-    assert {"plain", "piped", "voting"} <= set(found.names)
-    for train, test in outer_folds(found.problem, 0, 0):
-        assert not set(groups[train]) & set(groups[test])
-
-
-def test_folds_reach_the_last_step_only():
-    folds = [(np.arange(2), np.arange(2, 4))]
-    pipeline = make_pipeline(StandardScaler(), WholeGroups())
-    keep_groups(pipeline, folds)
-    assert pipeline[-1].cv is folds
-    without = LogisticRegression()
-    keep_groups(without, folds)
-    assert not hasattr(without, "cv")
-
-
-# ------------------------------------------------------------------------------------------------ rows and columns
-
-
-def test_a_test_frame_is_read_by_its_names():
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(X, columns=list("pqrs"))
-    train, test = frame.iloc[:70], frame.iloc[70:]
-    options = {"learners": ["dummy", ("near", KNeighborsClassifier(1))], "repeats": 1}
-    scores = []
-    for columns in (list("pqrs"), list("srqp"), ["p", "s", "extra", "q", "r"]):
-        given = test.assign(extra=1.0)[columns]
-        found = compare(train, CLASSES[:70], X_test=given, y_test=CLASSES[70:], **options)
-        scores.append(next(row["test_score"] for row in found.table if row["learner"] == "near"))
-    by_hand = KNeighborsClassifier(1).fit(X[:70], CLASSES[:70]).score(X[70:], CLASSES[70:])
-    assert scores == [pytest.approx(by_hand)] * 3
-
-
-def test_a_test_frame_of_distances_is_read_by_its_names():
-    pd = pytest.importorskip("pandas")
-    D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
-    names = [f"item {i}" for i in range(70)]
-    train = pd.DataFrame(D[:70, :70], index=names, columns=names)
-    test = pd.DataFrame(D[70:, :70], columns=names)[names[::-1]]
-    problem = make_problem(train, CLASSES[:70], kind="distance", X_test=test, y_test=CLASSES[70:])
-    np.testing.assert_array_equal(problem.X_test, D[70:, :70])
-
-
-def test_rows_of_a_test_set_lose_the_columns_of_rare_classes():
-    D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
-    y = CLASSES[:70].astype("U4")
-    y[[3, 20, 41]] = "rare"
-    problem = make_problem(D[:70, :70], y, kind="distance", X_test=D[70:, :70], y_test=CLASSES[70:])
-    kept = np.flatnonzero(y != "rare")
-    np.testing.assert_array_equal(problem.X_test, D[np.ix_(np.arange(70, 90), kept)])
-    terms = Terms(problem, "accuracy")
-    (learner,) = select_learners(problem, ("neighbors",))[0]
-    train, X_train, X_test, y_test = _data(problem, learner, Task("neighbors", 0, -1), 0)
-    assert len(train) == X_train.shape[1] == X_test.shape[1] == len(kept)
-    np.testing.assert_allclose(X_test, D[np.ix_(np.arange(70, 90), kept[train])])
-    np.testing.assert_array_equal(y_test, CLASSES[70:])
-    assert hasattr(learner.build(terms), "fit")
-
-
-def test_a_part_of_the_training_items_takes_its_own_columns_of_the_test_rows():
-    D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
-    problem = make_problem(
-        D[:80, :80], CLASSES[:80], kind="distance", X_test=D[80:, :80], y_test=CLASSES[80:]
+def test_groups_are_never_split():
+    groups = np.repeat(np.arange(24), 5)
+    result = compare(
+        X, Y, groups=groups, learners=["linear"], repeats=2, searches=False, curves=False
     )
-    (learner,) = select_learners(problem, ("neighbors",))[0]
-    train, X_train, X_test, _ = _data(problem, learner, Task("neighbors", 0, -1, 0.5), 0)
-    assert len(train) == 40
-    np.testing.assert_allclose(X_train, D[np.ix_(train, train)])
-    np.testing.assert_allclose(X_test, D[np.ix_(np.arange(80, 90), train)])
-    whole, _ = make_split(problem, 1, 2, 0)
-    part, X_train, X_test, y_test = _data(problem, learner, Task("neighbors", 1, 2, 0.5), 0)
-    np.testing.assert_array_equal(part, take_part(problem, whole, 0.5, 0))
-    test = make_split(problem, 1, 2, 0)[1]
-    np.testing.assert_allclose(X_test, D[np.ix_(test, part)])
-    np.testing.assert_array_equal(y_test, CLASSES[test])
+    for repeat in range(2):
+        for fold in range(5):
+            train, test = result.race.split(Task("linear", repeat, fold))
+            assert not set(groups[train]) & set(groups[test])
 
 
-@pytest.mark.parametrize(
-    "y, y_test",
-    [
-        (np.arange(60) % 2, np.array([0, 1.9])),
-        (np.arange(60) % 2 == 0, np.array([3, 0])),
-        (np.arange(60) % 2, np.array(["0", "one"])),
-    ],
-)
-def test_labels_of_a_test_set_are_never_changed_silently(y, y_test):
-    with pytest.raises(ValueError, match=r"class|type|NaN"):
-        make_problem(X[:60], y, X_test=X[60:62], y_test=y_test)
+def test_a_test_label_does_not_touch_its_own_prediction():
+    changed = T.copy()
+    changed[7] += 100.0
+    for name in ("linear", "kernel-ridge", "table"):
+        before, after = (compare(X, y, learners=[name], **FAST) for y in (T, changed))
+        test = next(test for test in before.race.test_items(0) if 7 in test)
+        np.testing.assert_allclose(
+            before.predictions(name)[0, test], after.predictions(name)[0, test]
+        )
 
 
-def test_items_of_a_test_set_without_a_label_are_left_out():
-    problem = make_problem(X[:60], NUMBERS[:60], X_test=X[60:62], y_test=np.array([np.nan, 0.5]))
-    np.testing.assert_array_equal(problem.y_test, [0.5])
-    np.testing.assert_array_equal(problem.X_test, X[61:62])
-
-
-# -------------------------------------------------------------------------------------------------------- records
-
-
-def test_every_setting_has_a_work_folder_of_its_own():
-    problem = make_problem(X, CLASSES)
-    chosen = select_learners(problem, ("dummy", "neighbors"))[0]
-    own = select_learners(problem, [("mine", KNeighborsClassifier(1))])[0]
-    other = select_learners(problem, [("mine", KNeighborsClassifier(2))])[0]
-    folders = [
-        _work_folder(Terms(problem, "accuracy", 0), chosen),
-        _work_folder(Terms(problem, "accuracy", 1), chosen),
-        _work_folder(Terms(problem, "balanced_accuracy", 0), chosen),
-        _work_folder(Terms(problem, "accuracy", 0), chosen[:1]),
-        _work_folder(Terms(problem, "accuracy", 0), own),
-        _work_folder(Terms(problem, "accuracy", 0), other),
-        _work_folder(Terms(make_problem(X, CLASSES[::-1]), "accuracy", 0), chosen),
-        _work_folder(Terms(make_problem(X + 1e-9, CLASSES), "accuracy", 0), chosen),
+def test_scores_do_not_depend_on_jobs():
+    scores = [
+        compare(X, Y, learners=["linear", "neighbors"], n_jobs=n_jobs, **FAST).scores
+        for n_jobs in (1, 2)
     ]
-    assert len(set(folders)) == len(folders)
-    again = _work_folder(Terms(make_problem(X.copy(), CLASSES), "accuracy", 0), chosen)
-    assert again == folders[0]
+    assert scores[0] == scores[1]
 
 
-def test_another_seed_does_not_resume(monkeypatch):
-    """A run that was stopped leaves its records to the same seed only."""
-    real = Run.go
-    monkeypatch.setattr(Run, "go", lambda self: setattr(self, "interrupted", True) or real(self))
-    race(random_state=1)
-    monkeypatch.setattr(Run, "go", real)
-    told = []
-    race(random_state=2, resume=True, progress=lambda text, done, total: told.append(text))
-    assert "resumed nothing: no fits were kept, a new run begins" in told
+def test_a_failure_is_listed_and_the_others_are_compared():
+    result = compare(X, Y, learners=["linear", ("bad", sleeper(error="this one fails"))], **FAST)
+    assert result.ranked == ["linear"]
+    assert result.left_out == {"bad": "failed: RuntimeError: this one fails"}
+    assert result.recommended == "linear"
 
 
-def test_tasks_that_differ_have_files_that_differ(tmp_path):
-    tasks = [
-        Task(name, repeat, fold, part, form)
-        for name in ("a", "b")
-        for form in ("defaults", "search")
-        for repeat in (0, 1)
-        for fold in (-1, 0, 1)
-        for part in (0.125, 1.0)
-    ]
-    store = Store(tmp_path / "run")
-    for number, task in enumerate(tasks):
-        target = np.array([number, 1])
-        store.put(Record(task, number, {"accuracy": 0.5}, 1.5, 2.5, 3, False, target, target + 1))
-    again = Store(tmp_path / "run", resume=True).records
-    assert again.keys() == set(tasks)
-    for task, record in store.records.items():
-        assert json.dumps(again[task].to_plain()) == json.dumps(record.to_plain())
+def test_learners_that_are_better_beyond_doubt_replace_the_automatic_one():
+    class Knowing(LogisticRegression):
+        def predict_proba(self, X):
+            rows = np.asarray(X)
+            y = np.array([Y[np.abs(ROWS - row).sum(axis=1).argmin()] for row in rows])
+            return np.column_stack([0.99 - 0.98 * y, 0.01 + 0.98 * y])
+
+    result = compare(D, Y, learners=["similarity", "neighbors"], **FAST)
+    assert result.recommended == "similarity"
+    result = compare(X, Y, learners=["linear", ("knowing", Knowing())], **FAST)
+    assert result.recommended == "knowing"
+    assert "better" in result.verdict.sentences[1]
 
 
-# ---------------------------------------------------------------------------------------------------------- words
+@pytest.mark.parametrize("task", ["classes", "numbers"])
+def test_noise_is_called_nothing_and_a_rare_class_is_not(task):
+    noise = RNG.integers(0, 2, N) if task == "classes" else RNG.normal(size=N)
+    result = compare(X, noise, learners=["linear", "neighbors"], **FAST)
+    assert not result.verdict.learned
+    assert result.verdict.sentences[0].startswith("Nothing was learned")
 
 
-def test_scores_and_times_in_words():
-    assert format_score("accuracy", 0.9604) == "96.0 %"
-    assert format_score("r2", -0.0001) == "0.000"
-    assert format_difference("accuracy", -0.0123) == "-1.2"
-    assert format_difference("r2", 0.0123) == "+0.012"
-    assert is_share("f1_macro") and not is_share("neg_log_loss")
-    assert [duration(t) for t in (0.0123, 35, 119, 120, 5400, 7200)] == [
-        "12.3 ms", "35 s", "119 s", "2 min", "90 min", "2 h",
-    ]  # fmt: skip
-    # no exponents where rounding adds a digit
-    assert [duration(t) for t in (0.9994, 0.9996, 3600 * 999.7, 3600 * 4321)] == [
-        "999 ms", "1 s", "1000 h", "4321 h",
-    ]  # fmt: skip
+def test_a_rare_class_is_learned_although_accuracy_does_not_rise():
+    n = 400
+    Z = RNG.normal(size=(n, 3))
+    rare = (RNG.random(n) < 1 / (1 + np.exp(4.2 - 2 * Z[:, 0]))).astype(int)
+    result = compare(Z, rare, learners=["linear", "neighbors"], **FAST)
+    assert result.verdict.learned and result.is_unbalanced
+    assert "accuracy says little" in result.verdict.sentences[1]
+    assert result.scores["linear"]["AUC"] > 0.75
+
+
+def test_regression_does_not_depend_on_the_unit_of_the_target():
+    names = ["svm", "kernel-ridge", "linear"]
+    small, large = (compare(X, unit * T + 5 * unit, learners=names, **FAST) for unit in (1.0, 1e4))
+    for name in ("svm", "kernel-ridge"):
+        assert small.scores[name]["R²"] == pytest.approx(large.scores[name]["R²"], abs=1e-3)
+        assert small.scores[name]["R²"] > 0.5
+
+
+def test_a_search_is_a_learner_of_its_own():
+    result = compare(X, Y, learners=["linear"], repeats=1, curves=False)
+    assert set(result.ranked) == {"linear", "linear-search"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["ascii", "cp932", "cp1251"])
-def test_a_terminal_without_superscripts_loses_nothing(tmp_path, encoding):
-    rows = [f"{a:.4f},{b:.4f},{y:.4f}" for (a, b), y in zip(X[:60, :2], NUMBERS)]
-    (tmp_path / "t.csv").write_text("\n".join(["a,b,price", *rows]))
-    words = "compare t.csv --labels price --learners dummy,linear --repeats 1 --jobs 1".split()
-    done = subprocess.run(
-        [sys.executable, "-m", "mercerless.cli", *words],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONIOENCODING": encoding, "PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        check=False,
+def test_running_work_is_stopped_at_the_deadline():
+    started = time.perf_counter()
+    learners = ["linear", ("slow", sleeper(1.0))]
+    result = compare(X, Y, learners=learners, budget="20s", n_jobs=2)
+    assert time.perf_counter() - started < 1.1 * 20 + 1
+    assert "linear" in result.ranked
+    assert "did not finish" in result.left_out["slow"]
+
+
+@pytest.mark.slow
+def test_all_learners_get_the_same_smaller_sample_if_time_is_short():
+    big = RNG.normal(size=(4000, 2))
+    problem = make_problem(big, big[:, 0] > 0)
+    learners = select_learners(problem, [("automatic", sleeper(1 / 150)), "linear"])
+    first = next(one for one in learners if one.name == "automatic")
+    object.__setattr__(first, "is_automatic", True)
+    learners.sort(key=lambda one: not one.is_automatic)
+    race = Race(problem, learners, Options(budget="40s", n_jobs=2, curves=False)).run()
+    sizes = {
+        len(race.split(task)[0]) + len(race.split(task)[1])
+        for task in race.results
+        if task.share == 1.0
+    }
+    assert sizes == {1000}
+    assert {"automatic", "linear"} <= set(race.ranked())
+
+
+def test_resumed_fits_are_not_run_again(monkeypatch):
+    first = compare(X, Y, learners=["linear", "neighbors"], **FAST)
+    monkeypatch.setattr("mercerless.comparison.race.run_task", lambda *_: pytest.fail("it was run"))
+    again = compare(X, Y, learners=["linear", "neighbors"], resume=True, **FAST)
+    assert again.scores == first.scores
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_interrupting_keeps_what_is_done():
+    class Interrupting(LogisticRegression):
+        def fit(self, X, y):
+            signal.raise_signal(signal.SIGINT)
+            return super().fit(X, y)
+
+    result = compare(X, Y, learners=["linear", ("stop", Interrupting())], **FAST)
+    assert result.interrupted
+    assert result.ranked == ["linear"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_control_c_writes_the_page(tmp_path):
+    pd.DataFrame(X).assign(y=Y).to_csv(tmp_path / "t.csv", index=False)
+    command = [sys.executable, "-m", "mercerless.cli", "compare", "t.csv", "--budget", "60s"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
-    printed = done.stdout.decode(encoding)
-    assert done.returncode == 0, done.stderr
-    assert "Linear model has the best mean R" in printed
-    assert "R²" in (tmp_path / "mercerless-compare.html").read_text(encoding="utf-8")
-    assert re.search(r"report +mercerless-compare.html", printed)
+    threading.Timer(12.0, lambda: os.killpg(process.pid, signal.SIGINT)).start()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "--resume" in out
+    assert (tmp_path / "mercerless-compare.html").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        ({"budget": "soon"}, "is not a time"),
+        ({"learners": ["nobody"]}, "There is no learner 'nobody'"),
+        ({"learners": ["linear", "linear"]}, "requested twice"),
+        ({"learners": "linear"}, "give a list"),
+        ({"learners": [("x", 3)]}, "must be an estimator"),
+        ({"metric": "f1"}, "metric 'f1' is not known"),
+        ({"metric": "absolute_error"}, "is not known; use one of log_loss"),
+        ({"repeats": 0}, "0 repeats"),
+        ({"n_jobs": 0}, "0 jobs"),
+        ({"task": "ranking"}, "task='ranking' is not known"),
+        ({"kind": "hash"}, "kind='hash' is not known"),
+        ({"groups": [1, 2]}, "2 groups"),
+    ],
+)
+def test_wrong_arguments_raise_one_sentence(arguments, sentence):
+    with pytest.raises(ValueError) as caught:
+        compare(X, Y, **arguments)
+    assert sentence in str(caught.value)
+
+
+def test_budgets():
+    assert [parse_budget(one) for one in ("90s", "2m", 5, "1h", None, "none")] == [
+        90,
+        120,
+        5,
+        3600,
+        None,
+        None,
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:.*no hits:UserWarning")
+@pytest.mark.parametrize(
+    "kind", ["table", "numbers", "distance", "similarity", "directed", "hits", "strings"]
+)
+def test_every_learner_runs_on_its_data(kind):
+    data = {
+        "table": (pd.DataFrame(X).assign(w=np.where(X[:, 1] > 0, "u", "v")), Y, {}),
+        "numbers": (X, T, {}),
+        "distance": (D, Y, {}),
+        "similarity": (np.exp(-D) - 0.1, T, {"kind": "similarity"}),
+        "directed": (D + np.triu(RNG.uniform(size=D.shape), 1), Y, {"kind": "dissimilarity"}),
+        "hits": (csr_array(np.where(D < 1.5, 3 - D, 0)), Y, {}),
+        "strings": (["".join(RNG.choice(list("ab"), 6)) + "ab"[y] * 3 for y in Y], Y, {}),
+    }
+    given, y, options = data[kind]
+    problem = make_problem(given, y, **options)
+    for learner in select_learners(problem):
+        model, rows = learner.make(problem), view(problem, learner.takes)
+        model.fit(rows, problem.y)
+        if learner.takes == "both":
+            continue
+        if problem.is_classification:
+            P = model.predict_proba(rows)
+            np.testing.assert_allclose(P.sum(axis=1), 1.0, atol=1e-6)
+        else:
+            assert np.isfinite(model.predict(rows)).all()
+        for name, values in learner.grid.items():
+            model.set_params(**{name: values[0]})
+
+
+def test_a_directed_matrix_has_a_learner_of_both_directions():
+    directed = D + np.triu(RNG.uniform(size=D.shape), 1)
+    result = compare(directed, Y, kind="dissimilarity", learners=["similarity", "directed"], **FAST)
+    assert set(result.ranked) == {"similarity", "directed"}
+
+
+def test_several_matrices_are_learned_together():
+    result = compare({"one": D, "two": np.sqrt(D)}, Y, learners=["several", "neighbors"], **FAST)
+    assert result.recommended == "several"
+
+
+def test_the_table_and_the_estimator():
+    result = compare(X, Y, learners=["linear"], **FAST)
+    assert list(result.to_pandas().index) == [row["learner"] for row in result.table]
+    model = result.estimator().fit(pd.DataFrame(X), Y)
+    assert model.score(pd.DataFrame(X), Y) > 0.8
+    assert str(result).startswith(result.verdict.sentences[0])

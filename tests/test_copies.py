@@ -15,8 +15,6 @@ from mercerless import (
     SimilarityClassifier,
     SimilarityRegressor,
 )
-from mercerless.comparison.problem import make_problem
-from mercerless.comparison.scoring import outer_folds
 from mercerless.core.copies import gather_copies, near_copies
 from mercerless.kernels import Gaussian
 
@@ -89,13 +87,6 @@ def test_hyper_errors_are_honest():
         model = HyperRidge(landmarks=60, random_state=0).fit(X[rows], LABELS[rows])
         errors.append(min(row["error"] for row in model.cv_results_))
     assert errors[1] > 0.8 * errors[0]
-
-
-def test_compare_holds_out_copies_together():
-    problem = make_problem(X[THRICE], LABELS[THRICE])
-    for train, test in outer_folds(problem, 0, 0):
-        assert not set(THRICE[train]) & set(THRICE[test])
-        assert_allclose(len(test), 36, atol=3)
 
 
 def jittered(n_items, n_copies, scale, n_columns=4, seed=0):

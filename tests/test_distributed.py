@@ -28,11 +28,6 @@ from mercerless import (
     SimilarityClassifier,
     SimilaritySVC,
 )
-from mercerless.comparison.learners import Terms
-from mercerless.comparison.problem import make_problem
-from mercerless.comparison.result import compare
-from mercerless.comparison.schedule import run_batch
-from mercerless.comparison.workers import _numbered
 from mercerless.core.blocks import reduce_rows
 from mercerless.kernels import TL1, Gaussian, GaussianHyper
 
@@ -260,18 +255,6 @@ def n_executed(dask_worker):
     return dask_worker.state.executed_count
 
 
-def test_data_travel_once(client, monkeypatch):
-    """What all tasks of a comparison share, its data above all, is sent once and not with every task."""
-    X, y = classes()
-    terms, packed = Terms(make_problem(X, y), "accuracy"), []
-    monkeypatch.setattr(
-        Terms, "__getstate__", lambda self: packed.append(self) or vars(self), raising=False
-    )
-    with joblib.parallel_config(backend="dask"):
-        joblib.Parallel()(joblib.delayed(_numbered)(0, run_batch, terms, ([],)) for _ in range(12))
-    assert 1 <= len(packed) <= 2
-
-
 class Sleeper(ClassifierMixin, BaseEstimator):
     """An estimator that takes longer than anyone waits."""
 
@@ -280,24 +263,6 @@ class Sleeper(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return np.zeros(len(X))
-
-
-def test_the_deadline_of_a_comparison_is_kept_on_a_cluster():
-    """Nobody waits for what still runs there; what was finished is reported, and what was not is named."""
-    X, y = classes()
-    # of its own: one worker sleeps on
-    with local_cluster(None) as cluster, distributed.Client(cluster) as client:
-        client.wait_for_workers(2, timeout=60)
-        with joblib.parallel_config(backend="dask"):
-            # imports
-            joblib.Parallel()(
-                joblib.delayed(_numbered)(0, run_batch, None, ([],)) for _ in range(4)
-            )
-            start = time.perf_counter()
-            learners = ["linear", ("sleeper", Sleeper())]
-            found = compare(X, y, kind="table", learners=learners, budget=30.0, n_jobs=-1)
-            assert time.perf_counter() - start < 40
-    assert found.names == ["linear"] and list(found.left_out) == ["sleeper"]
 
 
 FIT = """
@@ -384,51 +349,6 @@ def test_a_lost_scheduler_is_one_clear_error(fit_elsewhere, scheduler):
     process_of_scheduler.kill()
     out, _ = process.communicate(timeout=60)
     assert "lost the connection to the scheduler" in out and out.endswith("| False")
-
-
-def test_a_comparison_that_loses_its_scheduler_is_resumed(scheduler, tmp_path):
-    address, process_of_scheduler = scheduler
-    X, y = classes(40)
-    np.savez(tmp_path / "d.npz", D=np.abs(X[:, None] - X).sum(axis=2), y=y)
-    command = [
-        sys.executable,
-        "-m",
-        "mercerless.cli",
-        "compare",
-        "d.npz",
-        "--learners",
-        "dummy,neighbors",
-    ]
-    cache = tmp_path / "cache"
-    place = {"cwd": tmp_path, "env": {**os.environ, "SCIKIT_LEARN_DATA": str(cache)}, "text": True}
-    process = subprocess.Popen(
-        [*command, "--repeats", "400", "--dask", address],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        **place,
-    )
-    try:
-        deadline = time.monotonic() + 100
-        while len(list(cache.rglob("*.json"))) < 12 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        process_of_scheduler.kill()
-        _, errors = process.communicate(timeout=100)
-    finally:
-        process.kill()
-    last = errors.strip().splitlines()[-1]  # above it is what Dask logs
-    assert (
-        process.returncode == 2
-        and f"The Dask cluster at '{address}' gave up" in last
-        and "--resume" in last
-    )
-    assert (
-        len(list(cache.rglob("*.json"))) >= 12
-        and not (tmp_path / "mercerless-compare.html").exists()
-    )
-    done = subprocess.run(
-        [*command, "--repeats", "1", "--resume"], capture_output=True, timeout=100, **place
-    )
-    assert done.returncode == 0 and (tmp_path / "mercerless-compare.html").exists()
 
 
 def test_hosts_with_their_own_networks(tmp_path):

@@ -36,7 +36,6 @@ from mercerless import (
     SimilaritySVC,
     config_context,
 )
-from mercerless.comparison import workers
 from mercerless.core.memory import (
     available_memory,
     check_memory,
@@ -309,23 +308,10 @@ def test_a_function_with_settings_keeps_them_wherever_it_is_called():
 def test_processes_that_this_package_starts_see_the_context(monkeypatch):
     monkeypatch.setattr("mercerless.kernels.items.PairFunction._worker_start", 0.0)
     # a function that is noisy, were the processes not to agree on the limit
-    kernel = PairFunction(budget_of, symmetric=True, n_jobs=2)
+    kernel = PairFunction(budget_of, symmetric=True, n_jobs=2, cache=False)
     with config_context(memory_limit=12345):
         assert set(dank._run(2, budget_of, [(1,), (2,), (3,)])) == {12345}
         assert set(kernel(list(range(20))).ravel()) == {12345}
-        pool = workers.Processes(None, 1)
-        try:
-            while not pool.free:
-                pool.wait(1.0)
-            pool.start(workers.Job("a job", yield_budget))
-            assert pool.wait()[0].results == [12345]
-        finally:
-            pool.close()
-
-
-def yield_budget(shared):
-    """As a job of a comparison."""
-    yield float(memory_budget())
 
 
 # -------------------------------------------------------------------------------------------------- sizes and blocks

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 from io import TextIOWrapper
-from itertools import pairwise
 
 #: The commands, in the order the help lists them.
 COMMANDS = {
@@ -41,35 +40,19 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 for success, 2 for bad input, 130 when interrupted."""
     started = time.perf_counter()  # imports and reading count toward a budget
-    words = sys.argv[1:] if argv is None else argv
-    program = "mercerless"
-    if words and words[0] in COMMANDS:
-        program += f" {words[0]}"
+    words = list(sys.argv[1:] if argv is None else argv)
+    program = f"mercerless {words[0]}" if words and words[0] in COMMANDS else "mercerless"
     _accept_all_characters()
     try:
-        check_data(words)  # before the imports, which take their time
         args = build_parser(words).parse_args(words)
-        args.started = started
-        program = f"mercerless {args.command}"
-        return args.run(args) or 0
+        args.started, args.words = started, words
+        return args.run(args)
     except (ValueError, OSError, MemoryError, ImportError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"{program}: interrupted, nothing was written.", file=sys.stderr)
         return 130
-
-
-def check_data(words: Sequence[str]) -> None:
-    """Raise if the data is a file that no command can read; words after options and models are not looked at."""
-    from mercerless.comparison.files import (
-        existing_file,  # light, but an interrupt must find `main`
-    )
-
-    for before, word in pairwise(words):
-        is_data = not before.startswith("-") and not word.startswith("-")
-        if is_data and not word.endswith(".skops"):
-            existing_file(word)
 
 
 def _accept_all_characters() -> None:

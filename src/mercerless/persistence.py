@@ -31,6 +31,8 @@ TRUSTED = frozenset(
         "functools.partial",
         "numpy.dtype",
         "scipy.sparse._csr.csr_array",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
         "sklearn.compose._column_transformer._RemainderColsList",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
@@ -39,7 +41,7 @@ TRUSTED = frozenset(
     }
 )
 #: Parts of this package with classes of fitted models.
-_PARTS = "asymmetric comparison.columns core dank hyper kernels krein lab lowrank similarity spectra table"
+_PARTS = "asymmetric comparison.baselines core dank hyper kernels krein lab lowrank similarity spectra table"
 MODULES = tuple(f"mercerless.{part}" for part in _PARTS.split())
 #: Attributes that a file must not decide: where to write, and how many processes to start.
 _OF_THE_MACHINE = frozenset({"folder", "memory", "n_jobs", "temp_folder"})

@@ -1,126 +1,65 @@
-"""An estimator as code to copy."""
+"""Code to copy: the data, the imports, the estimator, a fit."""
 
-from collections.abc import Iterator
+import importlib
+from typing import Any
 
+from sklearn import config_context
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import VotingClassifier, VotingRegressor
 
-import mercerless
-from mercerless.comparison.learners import Learner
 from mercerless.comparison.problem import Problem
 
-
-def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> str:
-    """Return a program that loads the data, in the form that `learner` takes, fits `estimator` and predicts."""
-    loading = problem.loading
-    preparation = []
-    if problem.items is not None and "read_problem(" not in loading:
-        similarity = problem.similarity
-        name = similarity.__name__ if callable(similarity) else repr(similarity)
-        loading = loading.replace("X, y", "items, y")
-        preparation.append(
-            f"X = item_similarities(items, items, {name})  # new items: the rows of new, items"
-        )
-    if (
-        any(guess.what == "missing entries" for guess in problem.guesses)
-        and "read_problem(" not in loading
-    ):
-        preparation.append("X = fill_gaps(X).X")
-    is_mixed = problem.preprocessor is not None
-    if is_mixed and "read_problem(" not in loading:
-        preparation.append(f"X = coerce(X, {problem.roles})  # the columns in use, new items too")
-    if problem.others:
-        preparation.append(_choose_matrix(problem, learner, "read_problem(" in loading))
-    if problem.asymmetry and learner.takes in ("symmetric", "distances"):
-        preparation.append("X = symmetrize(X)  # new items: the mean of both directions")
-    if problem.kind == "dissimilarity" and learner.takes == "distances":
-        preparation.append("X = X - X.min()  # new items: their rows minus the same minimum")
-    elif problem.is_matrix and not problem.small_is_like and learner.takes == "distances":
-        preparation.append("X = X.max() - X  # new items: the same maximum minus their rows")
-    body = "\n".join([loading, *preparation])
-    rows = (
-        "one row per new item, against the training items"
-        if problem.is_matrix
-        else "the same columns"
-    )
-    if learner.takes == "both":
-        rows += "; reverse=, as many rows, how the training items see them"
-    fit = f"{assignment(estimator)}\nestimator.fit(X, y)\n# estimator.predict(X_new): {rows}"
-    return f"{imports_for(body, estimator)}\n\n{body}\n\n{fit}\n"
+#: Public modules below which the classes of estimators are looked for.
+PUBLIC = ("mercerless", "mercerless.spectra", "mercerless.comparison.baselines")
 
 
-def _choose_matrix(problem: Problem, learner: Learner, is_read: bool) -> str:
-    """Return the line that takes one of several matrices, or all."""
-    matrices = "problem.matrices" if is_read else "X"
-    if learner.takes == "several":
-        return f"X = {matrices}  # new items: a dict of the same names"
-    name = learner.takes.removeprefix("matrix ")
-    if name not in problem.others:
-        name = problem.array
-    return f"X = {matrices}[{name!r}]"
+def code_for(problem: Problem, estimator: BaseEstimator, takes: str) -> str:
+    """A script that fits an estimator to the data of a problem."""
+    imports = sorted({f"from {home} import {name}" for home, name in classes_of(estimator)})
+    with config_context(print_changed_only=True):
+        expression = estimator.__repr__(N_CHAR_MAX=10**6)
+    lines = [*loading(problem, takes, imports), f"model = {expression}", "model.fit(X, y)"]
+    return "\n".join([*sorted(imports), "", *lines])
 
 
-def assignment(estimator: BaseEstimator) -> str:
-    """Return the lines that make `estimator`; the members of a vote have lines of their own."""
-    if not isinstance(estimator, (VotingClassifier, VotingRegressor)):
-        return f"estimator = {describe(estimator)}"
-    lines = []
-    pairs = []
-    for name, member in estimator.estimators:
-        variable = name.replace("-", "_")
-        lines.append(f"{variable} = {describe(member)}")
-        pairs.append(f'("{name}", {variable})')
-    arguments = f"[{', '.join(pairs)}]"
-    if estimator.weights is not None:
-        arguments += f", weights={estimator.weights}"
-    lines.append(f"estimator = {type(estimator).__name__}({arguments})")
-    return "\n".join(lines)
+def loading(problem: Problem, takes: str, imports: list[str]) -> list[str]:
+    """Lines that read the data into X and y; what they import is added."""
+    if not problem.path:
+        if problem.name == "digit shapes":
+            imports.append("from mercerless.datasets import load_digit_shapes")
+            return ["shapes = load_digit_shapes()", "X, y = shapes.D, shapes.target"]
+        shape = "rows of a table" if problem.is_table else "comparisons of all pairs of items"
+        return [f"# X: {shape}; y: the labels"]
+    imports.append("from mercerless.comparison import read_problem")
+    said = {name: value for name, value in problem.options.as_dict().items() if value}
+    arguments = "".join(f", {name}={value!r}" for name, value in said.items())
+    lines = [f"problem = read_problem({problem.path!r}{arguments})"]
+    source = {"table": "problem.X", "hits": "problem.X", "several": "problem.several"}
+    X = source.get(takes, "problem.matrix")
+    if takes == "matrix" and problem.is_directed:
+        imports.append("from mercerless.spectra import symmetrize")
+        X = f"symmetrize({X})"
+    return [*lines, f"X, y = {X}, problem.y"]
 
 
-def describe(estimator: BaseEstimator) -> str:
-    """Return the constructor call of an estimator, complete and valid."""
-    return estimator.__repr__(N_CHAR_MAX=10**6)
-
-
-def imports_for(body: str, estimator: BaseEstimator) -> str:
-    """Return the import lines that `body` and the constructor call need."""
-    imports = {
-        (public_module(type(inner)), type(inner).__name__) for inner in nested_estimators(estimator)
-    }
-    helpers = {
-        "read_problem(": "mercerless.comparison",
-        "coerce(": "mercerless.comparison.columns",
-        "item_similarities(": "mercerless.comparison.problem",
-        "symmetrize(": "mercerless.spectra",
-        "fill_gaps(": "mercerless.core.gaps",
-    }
-    imports |= {(module, call.rstrip("(")) for call, module in helpers.items() if call in body}
-    lines = ["import mercerless"] if "mercerless." in body else []
-    return "\n".join(
-        [*lines, *(f"from {module} import {name}" for module, name in sorted(imports))]
-    )
-
-
-def nested_estimators(value: object) -> Iterator[BaseEstimator]:
-    """Yield an estimator and every estimator or kernel inside it, also in grids and steps."""
+def classes_of(value: Any) -> list[tuple[str, str]]:
+    """Homes and names of the classes in the representation of an estimator."""
+    found = []
+    if isinstance(value, BaseEstimator) or type(value).__module__.startswith("mercerless"):
+        found.append((home_of(type(value)), type(value).__name__))
     if isinstance(value, BaseEstimator):
-        yield value
         for inner in value.get_params(deep=False).values():
-            yield from nested_estimators(inner)
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from nested_estimators(inner)
+            found += classes_of(inner)
     elif isinstance(value, (list, tuple)):
         for inner in value:
-            yield from nested_estimators(inner)
+            found += classes_of(inner)
+    return found
 
 
-def public_module(cls: type) -> str:
-    """Return the module to import a class from."""
-    names = cls.__module__.split(".")
-    if names[0] == "mercerless":
-        if names[1] == "comparison":
-            return cls.__module__
-        is_public = cls.__name__ in mercerless.__all__
-        return "mercerless" if is_public else ".".join(names[:2])
-    return ".".join(name for name in names if not name.startswith("_"))
+def home_of(kind: type) -> str:
+    """The public module of a class."""
+    for module in PUBLIC:
+        if getattr(importlib.import_module(module), kind.__name__, None) is kind:
+            return module
+    parts = kind.__module__.split(".")
+    public = parts[: next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))]
+    return ".".join(public)

@@ -1,20 +1,41 @@
-"""How a comparison is run: everything but the data, in one object."""
+"""How a comparison is run; checked before anything heavy is imported."""
 
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral
+from typing import Any
 
-from sklearn.base import BaseEstimator
+#: The losses that learners can be ranked by, for each task; the first is the default.
+METRICS = {
+    "classification": ("log_loss", "brier", "accuracy"),
+    "regression": ("squared_error", "absolute_error"),
+}
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+Progress = Callable[[str, int, int], None]
 
-from mercerless.comparison.words import parse_budget
-from mercerless.comparison.workers import StartedProcess
-from mercerless.core.validation import check_number
 
-ProgressReporter = Callable[[str, int, int], None]
-Requested = (
-    Sequence["str | BaseEstimator | tuple[str, BaseEstimator]"] | Mapping[str, BaseEstimator]
-)
+def parse_budget(budget: float | str | None) -> float | None:
+    """Seconds of a budget such as 90, "90s", "2m" or "1h"; None is no limit."""
+    if budget is None or budget == "none":
+        return None
+    match = re.fullmatch(r"\s*(\d+\.?\d*)\s*([smh]?)\s*", str(budget))
+    if match is None or float(match[1]) == 0.0:
+        raise ValueError(f"The budget {budget!r} is not a time; use such as 90s, 2m, 1h, or none.")
+    return float(match[1]) * SECONDS[match[2] or "s"]
+
+
+def check_metric(metric: str | None, task: str | None = None) -> None:
+    """Raise unless the metric is known, and made for the task."""
+    allowed = METRICS[task] if task else tuple(name for names in METRICS.values() for name in names)
+    if metric is not None and metric not in allowed:
+        raise ValueError(f"The metric {metric!r} is not known; use one of {', '.join(allowed)}.")
+
+
+def check_jobs(n_jobs: int | None) -> None:
+    """Raise unless the number of jobs is None, -1 or positive."""
+    if n_jobs is not None and n_jobs < 1 and n_jobs != -1:
+        raise ValueError(f"{n_jobs} jobs would do nothing; use 1 or more, or -1 for all cores.")
 
 
 def silent(text: str, done: int, total: int) -> None:
@@ -26,39 +47,29 @@ class Options:
     """How a comparison is run; see `mercerless.compare`."""
 
     metric: str | None = None
-    learners: Requested | None = None
+    learners: Any = None
     budget: float | str | None = "2m"
     repeats: int | None = None
     curves: bool = True
+    searches: bool = True
     n_jobs: int | None = None
     random_state: int = 0
     resume: bool = False
-    progress: ProgressReporter = silent
+    progress: Progress = silent
     started: float = field(default_factory=time.perf_counter)  # the budget counts from here
-    processes: list[StartedProcess] = field(default_factory=list)  # that wait for work
 
     def __post_init__(self) -> None:
+        parse_budget(self.budget)
+        check_metric(self.metric)
+        check_jobs(self.n_jobs)
+        if self.repeats is not None and self.repeats < 1:
+            raise ValueError(f"{self.repeats} repeats are not possible; use 1 or more.")
         if isinstance(self.learners, str):
             raise ValueError(
                 f"learners={self.learners!r} is a text; give a list of names: [{self.learners!r}]."
             )
-        check_number("repeats", self.repeats, whole=True, none=True)
-        if self.n_jobs is not None and not (isinstance(self.n_jobs, Integral) and self.n_jobs):
-            raise ValueError(
-                f"n_jobs={self.n_jobs!r} would do nothing; use 1 or more, or -1 for all cores."
-            )
-        if not (isinstance(self.random_state, Integral) and 0 <= self.random_state < 2**32):
-            raise ValueError(f"random_state={self.random_state!r} must be between 0 and 2**32 - 1.")
-        parse_budget(self.budget)
 
     @property
     def seconds(self) -> float | None:
         """The budget in seconds; None if there is none, or if the number of repeats is given."""
-        if self.repeats is not None:
-            return None
-        return parse_budget(self.budget)
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether the budget decides what is run."""
-        return self.seconds is not None
+        return None if self.repeats is not None else parse_budget(self.budget)

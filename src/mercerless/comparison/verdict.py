@@ -1,193 +1,221 @@
-"""The outcome of a comparison in words: the verdict in sentences, and the short table as text."""
+"""What to use, in a few sentences: which learner, how sure that is, and what else a user should know."""
 
-from collections.abc import Iterable, Sized
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from mercerless.comparison.negative import negative_sentences
-from mercerless.comparison.scoring import N_FOLDS
-from mercerless.comparison.vote import VOTE
-from mercerless.comparison.words import duration, format_difference, format_score, metric_words
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.comparison.problem import Problem
+from mercerless.comparison.statistics import CLIP, chance_of_shuffled
 
 if TYPE_CHECKING:
     from mercerless.comparison.result import Comparison
 
+N_SHUFFLES = 199
+MOST_SHUFFLED = 4000
+#: A chance above this means that nothing was learned.
+CHANCE = 0.05
+#: Classes are unbalanced if the smallest has a smaller share.
+BALANCED = 0.2
+#: A learner that predicts faster by this factor is named.
+MUCH_FASTER = 3.0
+#: Which of several equal learners is simplest, if the automatic one is missing.
+SIMPLE = (
+    "similarity",
+    "table",
+    "hits",
+    "several",
+    "linear",
+    "features",
+    "krein-ridge",
+    "neighbors",
+)
 
-def verdict_of(comparison: "Comparison") -> list[str]:
-    """The outcome in sentences: a winner only if there is one, and a decision only if most learners were scored."""
-    if not comparison.is_decided:
-        return [*_undecided(comparison), *_missing(comparison)]
-    best = next(row for row in comparison.table if row["learner"] != VOTE or comparison.has_winner)
-    among = ""
-    if comparison.recommended == VOTE and best is not comparison.table[0]:
-        among = " of the single learners"
-    score = format_score(comparison.metric, best["score"])
-    first = f"{best['title']} has the best mean {metric_words(comparison.metric)}{among}, {score}"
-    if len(comparison.names) == 1:
-        sentences = [f"{first}; there is nothing to compare it with."]
-    elif comparison.has_winner:
-        n_others = len(set(comparison.names) - {VOTE, best["learner"]})
-        rivals = "every other learner compared"
-        if comparison.left_out:
-            rivals = f"the {n_others} others compared"
-        sentences = [f"{first}, and is better than {rivals}, by more than chance."]
+
+@dataclass(frozen=True)
+class Verdict:
+    """The recommended learner (None if there is none), and the sentences."""
+
+    recommended: str | None
+    sentences: tuple[str, ...]
+    chance: float  # that any learner does as well on shuffled labels
+
+    @property
+    def learned(self) -> bool:
+        """Whether predictions go with the labels beyond chance."""
+        return self.chance <= CHANCE
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Names with commas and an "and"."""
+    names = list(names)
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} others"]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def recommend(comparison: "Comparison") -> str | None:
+    """The automatic learner, unless a rival is better beyond doubt; without it, the simplest of the best."""
+    names = comparison.ranked
+    if not names:
+        return None
+    judged, control = comparison.judgement, comparison.control
+    if control is not None:
+        better = [i for i in range(len(names)) if judged.better[i, control]]
+        return names[min(better, key=lambda i: judged.loss[i])] if better else names[control]
+    best = int(judged.loss.argmin())
+    equal = [name for i, name in enumerate(names) if not judged.better[best, i]]
+    in_order = [name for name in SIMPLE if name in equal]
+    return (in_order or [names[best]])[0]
+
+
+def reach_verdict(comparison: "Comparison") -> Verdict:
+    """The verdict of a comparison."""
+    name = recommend(comparison)
+    if name is None:
+        sentence = (
+            "No learner finished within the budget, so nothing can be recommended yet: "
+            f"continue with {comparison.command_to_continue}."
+        )
+        return Verdict(None, (sentence,), 1.0)
+    chance = chance_of_nothing(comparison)
+    sentences = [first_sentence(comparison, name, chance), compared(comparison, name)]
+    sentences += [sentence for sentence in (alternative(comparison, name),) if sentence]
+    return Verdict(name, tuple(sentences), chance)
+
+
+def first_sentence(comparison: "Comparison", name: str, chance: float) -> str:
+    """What to use, and how good it is."""
+    title = comparison.titles[name]
+    score = comparison.scores[name]
+    guess = comparison.scores["guess"]
+    if chance > CHANCE:
+        return (
+            "Nothing was learned: the predictions go with the labels no better than with shuffled labels "
+            f"(p = {chance:.2f}), so no learner is better than a guess on these data."
+        )
+    if comparison.problem.is_classification:
+        figures = (
+            f"a log-loss of {score['log-loss']:.3f} and an accuracy of {score['accuracy']:.1%}"
+        )
+        baseline = f"{guess['log-loss']:.3f} and {guess['accuracy']:.1%} for a constant guess"
     else:
-        sentences = _without_winner(comparison, first, best)
-    if "dummy" in comparison.ties:
-        sentences.append(
-            "Even the constant guess is not distinguishable: these data may hold nothing to learn."
+        figures = f"an R² of {score['R²']:.3f} and a mean absolute error of {score['MAE']:.3g}"
+        baseline = f"{guess['MAE']:.3g} for a constant guess"
+    return f"Use the {lower(title)}: it has {figures} on items it has not seen ({baseline}{rows_used(comparison)})."
+
+
+def rows_used(comparison: "Comparison") -> str:
+    """A remark if not all rows or splits were used."""
+    race = comparison.race
+    if comparison.problem.n_items < race.n_all:
+        return (
+            f"; the budget sufficed for a sample of {comparison.problem.n_items:,} of the {race.n_all:,} "
+            "rows, the same for all learners"
         )
-    return [*sentences, *_missing(comparison)]
-
-
-def _undecided(comparison: "Comparison") -> list[str]:
-    """Sentences if most learners are missing: the best so far, and how to continue."""
-    best = comparison.table[0]
-    score = format_score(comparison.metric, best["score"])
-    metric = metric_words(comparison.metric)
-    time_left = duration(comparison.missing_seconds)
-    return [
-        "Not decided yet: most learners were not scored on all splits and all items. Best so far "
-        f"is {best['title']}, mean {metric} {score}.",
-        f"The rest takes about {time_left}; to continue: {comparison.command_to_continue}",
-    ]
-
-
-def _missing(comparison: "Comparison") -> list[str]:
-    """Sentences on learners that were not run, failed, were trained on fewer items or not searched."""
-    left_out = comparison.left_out
-    failed = comparison.failed
-    total = len(comparison.learners)
-    sentences = []
-    if left_out:
-        names = _and(_titles(comparison, left_out))
-        sentences.append(
-            f"{len(left_out)} of {total} learners {_were(left_out)} not run to the end: {names}."
+    if race.n_splits < 5:
+        return (
+            f"; the budget sufficed for {race.n_splits} of five splits, the same for all learners"
         )
-    if failed:
-        names = _and(_titles(comparison, failed))
-        sentences.append(f"{len(failed)} of {total} learners failed: {names}.")
-    rows = [row for row in comparison.table if row["learner"] != VOTE]
-    small = [f"{row['title']} ({row['n_train']:,})" for row in rows if row["part"] < 1.0]
-    if small:
-        full = int(len(comparison.problem.y) * (1 - 1 / N_FOLDS))
-        sentences.append(
-            f"{len(small)} of {total} learners {_were(small)} trained on less than the {full:,} "
-            f"items of a training set: {_and(small)}. With all items {_they(small)} may do better."
-        )
-    plain = [row["title"] for row in rows if row["form"] == "defaults"]
-    if plain:
-        sentences.append(
-            f"{len(plain)} of {total} learners {_were(plain)} scored with {_their(plain)} default "
-            f"settings, without a search: {_and(plain)}. With a search {_they(plain)} may do "
-            "better."
-        )
-    return sentences
+    return ""
 
 
-def _without_winner(comparison: "Comparison", first: str, best: dict[str, Any]) -> list[str]:
-    """Sentences if there is no winner, with the recommendation."""
-    names = comparison.names
-    table = comparison.table
-    position = names.index(best["learner"])
-    tied = [
-        name
-        for i, name in enumerate(names)
-        if name not in (VOTE, best["learner"]) and not comparison.differences.better(position, i)
-    ]
-    listed = f"{len(tied)} other learners are" if len(tied) > 3 else _are(_titles(comparison, tied))
-    sentences = [f"{first}, but there is no winner: {listed} not distinguishable from it."]
-    if comparison.recommended == VOTE:
-        sentences.append(
-            "The vote of the three best is recommended, "
-            f"{_and(_titles(comparison, comparison.members))}: "
-            f"{format_score(comparison.metric, table[0]['score'])}, with members chosen on other "
-            "splits than the one that scores them. Which of several such learners comes first is "
-            "a matter of chance, and its own score is too optimistic."
-        )
-    rows = [row for row in table if row["learner"] in {best["learner"], *tied} - {"dummy"}]
-    fastest = min(rows, key=lambda row: row["fit_time"], default=best)
-    chosen = table[0]
-    if fastest is not chosen and fastest["fit_time"] < chosen["fit_time"] / 2:
-        ratio = chosen["fit_time"] / fastest["fit_time"]
-        sentences.append(f"Among these, {fastest['title']} is {ratio:.0f} times faster to fit.")
-    return sentences
-
-
-def text_of(comparison: "Comparison") -> str:
-    """The short table and the verdict as text."""
-    metric = comparison.metric
-    has_test = comparison.problem.y_test is not None
-    rows = [
-        [
-            "learner",
-            metric_words(metric),
-            *["given test"] * has_test,
-            "difference",
-            "interval",
-            "fit",
-            "",
-        ]
-    ]
-    for row in comparison.table:
-        behind = row["verdict"] != "recommended"
-        shown = {"worse": "", "recommended": comparison.place_of_first}
-        interval = " to ".join(
-            format_difference(metric, row[f"difference_{end}"]) for end in ("low", "high")
-        )
-        test = "" if row["test_score"] is None else format_score(metric, row["test_score"])
-        rows.append(
-            [
-                row["title"],
-                format_score(metric, row["score"]),
-                *[test] * has_test,
-                format_difference(metric, row["difference"]) * behind,
-                interval * behind,
-                duration(row["fit_time"]),
-                shown.get(row["verdict"], row["verdict"]),
-            ]
-        )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    sides = "<" + ">" * (len(widths) - 2) + "<"
-    lines = [
-        "  ".join(f"{c:{side}{w}}" for c, side, w in zip(row, sides, widths)).rstrip()
-        for row in rows
-    ]
-    for word, reasons in (("left out", comparison.left_out), ("failed", comparison.failed)):
-        by_reason: dict[str, list[str]] = {}
-        for name, reason in reasons.items():
-            by_reason.setdefault(reason, []).append(name)
-        lines += [
-            f"{word}: {_and(_titles(comparison, names))} ({reason})"
-            for reason, names in by_reason.items()
-        ]
-    matrix = (
-        []
-        if comparison.spectrum is None
-        else negative_sentences(comparison.spectrum, comparison.negative)[:1]
+def lower(title: str) -> str:
+    """A title inside a sentence; names of packages keep their capitals."""
+    return (
+        title
+        if title[1:2].isupper() or "Boost" in title or title == "LightGBM"
+        else title[0].lower() + title[1:]
     )
-    return "\n".join([*lines, "", *comparison.verdict, *matrix])
 
 
-def _titles(comparison: "Comparison", names: Iterable[str]) -> list[str]:
-    return [comparison.learner(name).title for name in names]
+def compared(comparison: "Comparison", name: str) -> str:
+    """How the recommended learner compares with the others."""
+    names, judged = comparison.ranked, comparison.judgement
+    place = names.index(name)
+    groups: dict[str, list[str]] = {}
+    for i, rival in enumerate(names):
+        if i != place:
+            groups.setdefault(judged.grade(place, i), []).append(lower(comparison.titles[rival]))
+    parts = []
+    if "better" in groups:
+        parts.append(f"better than {listed(groups['better'])}")
+    if "probably better" in groups:
+        parts.append(f"probably better than {listed(groups['probably better'])}")
+    if "not distinguishable" in groups:
+        parts.append(f"not distinguishable from {listed(groups['not distinguishable'])}")
+    for grade in ("probably worse", "worse"):
+        if grade in groups:
+            parts.append(f"{grade} than {listed(groups[grade])}")
+    if not parts:
+        return (
+            "No other learner finished, so it is not compared with anything but a constant guess."
+        )
+    sentence = f"By {comparison.metric_title} it is {listed(parts, 5)}"
+    if comparison.is_unbalanced:
+        smallest = comparison.smallest_share
+        sentence += (
+            f"; learners are ranked by {comparison.metric_title}, because the smallest class has only "
+            f"{smallest:.1%} of the items and accuracy says little"
+        )
+    return sentence + "."
 
 
-def _and(names: list[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+def alternative(comparison: "Comparison", name: str) -> str:
+    """A learner that is as good as far as can be seen, and predicts much faster."""
+    names, judged = comparison.ranked, comparison.judgement
+    place = names.index(name)
+    own = comparison.seconds_per_item(name)
+    equal = [
+        rival
+        for i, rival in enumerate(names)
+        if i != place and judged.grade(place, i) == "not distinguishable"
+    ]
+    if not equal:
+        return ""
+    fastest = min(equal, key=comparison.seconds_per_item)
+    factor = own / max(comparison.seconds_per_item(fastest), 1e-9)
+    if factor < MUCH_FASTER:
+        return ""
+    title = comparison.titles[fastest]
+    return f"The {lower(title)} is as good as far as these data show, and predicts {factor:,.0f} times faster."
 
 
-def _were(names: Sized) -> str:
-    return "was" if len(names) == 1 else "were"
+# --------------------------------------------------------------------------------------------------- shuffled labels
 
 
-def _their(names: Sized) -> str:
-    return "its" if len(names) == 1 else "their"
+def chance_of_nothing(comparison: "Comparison") -> float:
+    """The chance that any learner does as well if labels are shuffled within the test sets."""
+    problem, race = comparison.problem, comparison.race
+    rng = np.random.default_rng(0)
+    tests = [race.split(task)[1] for task in race.tasks("guess")]
+    share = min(1.0, MOST_SHUFFLED / sum(map(len, tests)))
+    tests = [rng.permutation(test)[: max(2, int(share * len(test)))] for test in tests]
+    items = np.concatenate(tests)
+    starts = np.cumsum([0, *map(len, tests)])
+    orders = np.empty((N_SHUFFLES + 1, len(items)), dtype=int)
+    orders[0] = np.arange(len(items))
+    for row in orders[1:]:
+        for start, stop in itertools.pairwise(starts):
+            row[start:stop] = start + rng.permutation(stop - start)
+    losses = []
+    for name in comparison.ranked:
+        predictions = comparison.predictions(name)[0][items]
+        losses.append(losses_of_orders(problem, predictions, problem.y[items], orders))
+    table = np.array(losses)
+    return chance_of_shuffled(table[:, 0], table[:, 1:])
 
 
-def _they(names: Sized) -> str:
-    return "it" if len(names) == 1 else "they"
-
-
-def _are(names: list[str]) -> str:
-    return f"{_and(names)} {'is' if len(names) == 1 else 'are'}"
+def losses_of_orders(
+    problem: Problem, predictions: NDArray, y: NDArray, orders: NDArray
+) -> NDArray:
+    """Mean loss of predictions for each order of the labels."""
+    if problem.is_classification:
+        costs = -np.log(np.clip(predictions, CLIP, 1.0 - CLIP))
+        codes = np.searchsorted(problem.classes, y)
+        rows = np.arange(len(y))
+        return np.array([costs[rows, codes[order]].mean() for order in orders])
+    return np.array([((predictions - y[order]) ** 2).mean() for order in orders])

@@ -1,6 +1,5 @@
 """Displays: pictures of matrices, spectra and fitted models, in the manner of scikit-learn's displays."""
 
-from mercerless.dank.display import AdaptedKernelDisplay
 from mercerless.hyper.display import KernelCurveDisplay, LearnedKernelDisplay
 from mercerless.inspection.reasons import ReasonsDisplay
 from mercerless.inspection.spectra import KernelMatrixDisplay, SpectrumDisplay
@@ -9,7 +8,6 @@ from mercerless.lab.display import BandwidthDisplay
 from mercerless.similarity.display import StackDisplay
 
 __all__ = [
-    "AdaptedKernelDisplay",
     "BandwidthDisplay",
     "KernelCurveDisplay",
     "KernelMatrixDisplay",

@@ -1,0 +1,322 @@
+"""One reader per format: a data frame, arrays by name, items, or pairs of items."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mercerless.comparison.read.delimited import GAPS, read_delimited
+from mercerless.comparison.read.files import File
+from mercerless.comparison.read.options import ReadOptions
+from mercerless.core.optional import import_optional
+
+
+@dataclass(frozen=True)
+class Items:
+    """Strings or series, their names and labels as far as the file has them."""
+
+    values: Sequence[Any]
+    names: Sequence[str] | None = None
+    labels: NDArray | None = None
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A number for each pair of items; `is_sparse` if those not listed are unlike."""
+
+    frame: pd.DataFrame  # columns "from", "to" and "value"
+    is_sparse: bool
+    kind: str | None = None
+
+
+Content = pd.DataFrame | dict[str, Any] | Items | Pairs
+#: Names of the columns of BLAST's and DIAMOND's tables without a header.
+HIT_COLUMNS = (
+    "qseqid sseqid pident length mismatch gapopen qstart qend sstart send evalue bitscore".split()
+)
+QUERIES = ("qseqid", "query", "query id", "query_id", "qaccver")
+SUBJECTS = ("sseqid", "target", "subject", "subject id", "subject_id", "saccver")
+SCORES = ("bitscore", "bits", "bit score", "bit_score")
+#: Header of the third column of a list of pairs, and the kind of its numbers.
+PAIR_VALUES = {"similarity": "similarity", "distance": "distance", "dissimilarity": "dissimilarity"}
+
+
+def read_content(file: File, options: ReadOptions) -> Content:
+    """Read a file by its format; damage becomes one sentence."""
+    try:
+        return READERS[file.format](file, options)
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, ValueError) and repr(file.name) in str(error):
+            raise
+        reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "damaged"
+        raise ValueError(
+            f"{file.name!r} cannot be read as {file.format}: {reason}; if it is another format, name "
+            "it with --format."
+        ) from None
+
+
+def read_text(file: File, options: ReadOptions) -> Content:
+    """Delimited cells, or hits or pairs if the header says so."""
+    frame = read_delimited(file, options)
+    return frame if options.kind == "table" else as_pairs(frame)
+
+
+def as_pairs(frame: pd.DataFrame) -> Content:
+    """Pairs if the header names them as hits or as pairs with a value; else the frame."""
+    by_name = {str(name).lower().lstrip("#").strip(): name for name in frame.columns}
+    query, subject, score = (
+        next((by_name[name] for name in names if name in by_name), None)
+        for names in (QUERIES, SUBJECTS, SCORES)
+    )
+    if query is not None and subject is not None and score is not None:
+        return to_pairs(frame[[query, subject, score]], True, "similarity")
+    if frame.shape[1] == 3:
+        kind = PAIR_VALUES.get(str(frame.columns[2]).lower())
+        if kind is not None and set(frame.iloc[:, 0]) & set(frame.iloc[:, 1]):
+            return to_pairs(frame, False, kind)
+    return frame
+
+
+def to_pairs(frame: pd.DataFrame, is_sparse: bool, kind: str | None = None) -> Pairs:
+    """The three columns by their names."""
+    pairs = frame.set_axis(["from", "to", "value"], axis=1)
+    pairs = pairs.astype({"from": str, "to": str})
+    if not pd.api.types.is_numeric_dtype(pairs["value"]) or pairs["value"].isna().any():
+        raise ValueError("some pairs have no number as their value")
+    return Pairs(pairs, is_sparse, kind)
+
+
+def read_hits(file: File, options: ReadOptions) -> Pairs:
+    """The 12 columns of BLAST and DIAMOND, or a table with their names as its header."""
+    frame = read_delimited(file, ReadOptions(sep=options.sep, decimal="."))
+    named = as_pairs(frame)
+    if isinstance(named, Pairs):
+        return named
+    if frame.shape[1] != len(HIT_COLUMNS):
+        raise ValueError(
+            f"it has {frame.shape[1]} columns and not the {len(HIT_COLUMNS)} of BLAST's format 6"
+        )
+    frame.columns = pd.Index(HIT_COLUMNS)
+    return to_pairs(frame[["qseqid", "sseqid", "bitscore"]], True, "similarity")
+
+
+def read_pairs(file: File, options: ReadOptions) -> Pairs:
+    """Two columns of names and one of numbers."""
+    frame = read_delimited(file, options)
+    if frame.shape[1] != 3:
+        raise ValueError(
+            f"it has {frame.shape[1]} columns; a list of pairs has three: two items and a number"
+        )
+    kind = PAIR_VALUES.get(str(frame.columns[2]).lower())
+    return to_pairs(frame, False, kind)
+
+
+def read_excel(file: File, options: ReadOptions) -> pd.DataFrame:
+    """One sheet; several sheets with cells need --sheet."""
+    import_optional("python_calamine", extra="table", what="Reading Excel files")
+    book = pd.ExcelFile(file.buffer, engine="calamine")
+    sheets = {
+        name: book.parse(name, na_values=[*GAPS, *options.missing]) for name in book.sheet_names
+    }
+    by_number = {str(i): name for i, name in enumerate(sheets, 1)}
+    listed = ", ".join(repr(name) for name in sheets)
+    if options.sheet is not None:
+        name = options.sheet if options.sheet in sheets else by_number.get(options.sheet)
+        if name is None:
+            raise ValueError(f"{file.name!r} has no sheet {options.sheet!r}; it has {listed}.")
+        return check_header(sheets[name], file.name)
+    filled = {name: sheet for name, sheet in sheets.items() if sheet.size}
+    if len(filled) != 1:
+        what = f"has sheets {listed}; choose one with --sheet NAME" if filled else "has no cells"
+        raise ValueError(f"{file.name!r} {what}.")
+    return check_header(next(iter(filled.values())), file.name)
+
+
+def check_header(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Raise if the first row of a sheet is a title and not the header."""
+    unnamed = [str(column).startswith("Unnamed: ") for column in frame.columns]
+    if sum(unnamed) > max(1, frame.shape[1] // 2):
+        raise ValueError(
+            f"{name!r}: the first row of the sheet does not name its columns; delete the rows above "
+            "the header."
+        )
+    return frame.rename(columns={"Unnamed: 0": ""})
+
+
+def read_json(file: File, options: ReadOptions) -> pd.DataFrame:
+    """Records, as a list or one per line, or columns."""
+    text = file.text.strip()
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError:
+        content = [json.loads(line) for line in text.splitlines() if line.strip()]
+    if isinstance(content, dict) and isinstance(content.get("data"), list):
+        records = content["data"]
+        named = "columns" in content and isinstance(records[0], list)
+        return pd.DataFrame(records, columns=content["columns"] if named else None)
+    return pd.DataFrame(content)
+
+
+def read_npz(file: File, options: ReadOptions) -> dict[str, Any]:
+    """Arrays by name; a sparse matrix of SciPy has none."""
+    arrays = dict(np.load(file.buffer, allow_pickle=False))
+    if "format" in arrays and "indptr" in arrays:
+        from scipy.sparse import load_npz
+
+        return {"matrix": load_npz(file.buffer)}
+    return arrays
+
+
+def read_mat(file: File, options: ReadOptions) -> dict[str, Any]:
+    """Arrays of MATLAB."""
+    from scipy.io import loadmat
+
+    content = loadmat(file.buffer, simplify_cells=True)
+    arrays = {
+        name: np.asarray(value) for name, value in content.items() if not name.startswith("_")
+    }
+    return {
+        name: array.astype(str) if array.dtype == object else array
+        for name, array in arrays.items()
+    }
+
+
+def read_mtx(file: File, options: ReadOptions) -> dict[str, Any]:
+    """A sparse matrix in Matrix Market's format."""
+    from scipy.io import mmread
+
+    return {"matrix": mmread(file.buffer)}
+
+
+def read_rds(file: File, options: ReadOptions) -> pd.DataFrame:
+    """A data frame or matrix of R."""
+    import tempfile
+
+    pyreadr = import_optional("pyreadr", extra="table", what="Reading R's .rds files")
+    with tempfile.NamedTemporaryFile(suffix=".rds") as copy:
+        copy.write(file.content)
+        copy.flush()
+        content = pyreadr.read_r(copy.name)
+    return next(iter(content.values()))
+
+
+def read_arff(file: File, options: ReadOptions) -> pd.DataFrame:
+    """Weka's tables; the last attribute is what to predict unless it is said otherwise."""
+    head, _marker, rows = re.split(r"(?im)(^\s*@data\b.*$)", file.text, maxsplit=1)
+    attribute = r"""(?im)^\s*@attribute\s+(?:'([^']+)'|"([^"]+)"|(\S+))"""
+    names = ["".join(groups) for groups in re.findall(attribute, head)]
+    lines = [line for line in rows.splitlines() if line.strip() and not line.startswith("%")]
+    if lines and lines[0].lstrip().startswith("{"):
+        raise ValueError("it is sparse ARFF; write it as dense ARFF or CSV")
+    quote = "'" if any("'" in line for line in lines) else '"'
+    frame = pd.read_csv(
+        StringIO("\n".join(lines)),
+        names=names,
+        index_col=False,
+        quotechar=quote,
+        skipinitialspace=True,
+        na_values=[*GAPS, *options.missing],
+    )
+    frame.attrs["target"] = names[-1]
+    return frame
+
+
+def read_series(file: File, options: ReadOptions) -> Items:
+    """Time series of the .ts format: an array of shape (channels, times) each."""
+    head, _marker, rows = re.split(r"(?im)(^\s*@data\b.*$)", file.text, maxsplit=1)
+    if re.search(r"(?im)^\s*@timestamps\s+true", head):
+        raise ValueError("its values have time stamps; write them without")
+    has_labels = re.search(r"(?im)^\s*@(classlabel|targetlabel)\s+true", head) is not None
+    cells = [line.strip().split(":") for line in rows.splitlines() if line.strip()]
+    labels = np.array([row.pop().strip() for row in cells]) if has_labels else None
+    values = []
+    for row in cells:
+        channels = [[float(x) if x.strip() != "?" else np.nan for x in c.split(",")] for c in row]
+        values.append(np.array(channels))
+    if labels is not None and is_numeric(labels):
+        labels = labels.astype(float)
+    return Items(values, labels=labels)
+
+
+def is_numeric(labels: NDArray) -> bool:
+    """Whether all labels are numbers."""
+    try:
+        labels.astype(float)
+    except ValueError:
+        return False
+    return True
+
+
+def read_fasta(file: File, options: ReadOptions) -> Items:
+    """Sequences in capitals, and the first words of their headers."""
+    records = [record.partition("\n") for record in f"\n{file.text}".split("\n>")[1:]]
+    if not records:
+        raise ValueError("it has no line that begins with >")
+    names = [head.split()[0] if head.split() else "" for head, _, _ in records]
+    sequences = ["".join(body.split()).upper() for _, _, body in records]
+    for name, sequence in zip(names, sequences):
+        if not sequence:
+            raise ValueError(f"the record {name!r} has no sequence")
+    return Items(sequences, names)
+
+
+def read_smiles(file: File, options: ReadOptions) -> Items:
+    """A molecule per line, perhaps followed by its name."""
+    rows = [line.split() for line in file.text.splitlines() if line.strip()]
+    if rows[0][0].lower() in ("smiles", "canonical_smiles"):
+        rows = rows[1:]
+    names = [row[1] for row in rows] if all(len(row) > 1 for row in rows) else None
+    return Items([row[0] for row in rows], names)
+
+
+def read_lines(file: File, options: ReadOptions) -> Items:
+    """A string per line."""
+    return Items([line.strip() for line in file.text.splitlines() if line.strip()])
+
+
+def read_phylip(file: File, options: ReadOptions) -> pd.DataFrame:
+    """A matrix of distances, or its lower triangle, after a line with the number of items."""
+    words = file.text.split()
+    size, rows = (
+        int(words[0]),
+        [row.split() for row in re.split(r"\n(?=\S)", file.text.strip())[1:]],
+    )
+    if len(rows) != size:
+        raise ValueError(f"its first line says {size} items, but it has {len(rows)}")
+    D = np.zeros((size, size))
+    for i, row in enumerate(rows):
+        D[i, : len(row) - 1] = [float(cell) for cell in row[1:]]
+    names = [row[0] for row in rows]
+    is_lower = len(rows[0]) <= 2 < size
+    return pd.DataFrame(np.maximum(D, D.T) if is_lower else D, names, names)
+
+
+READERS: dict[str, Callable[[File, ReadOptions], Content]] = {
+    "text": read_text,
+    "excel": read_excel,
+    "parquet": lambda file, _: pd.read_parquet(file.buffer),
+    "feather": lambda file, _: pd.read_feather(file.buffer),
+    "stata": lambda file, _: pd.read_stata(file.buffer),
+    "json": read_json,
+    "npy": lambda file, _: {"matrix": np.load(file.buffer, allow_pickle=False)},
+    "npz": read_npz,
+    "mat": read_mat,
+    "mtx": read_mtx,
+    "rds": read_rds,
+    "arff": read_arff,
+    "ts": read_series,
+    "fasta": read_fasta,
+    "smiles": read_smiles,
+    "hits": read_hits,
+    "phylip": read_phylip,
+    "lines": read_lines,
+    "pairs": read_pairs,
+}

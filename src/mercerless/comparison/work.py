@@ -1,0 +1,217 @@
+"""One unit of work, a fit on the training part of a split, and the processes that do it."""
+
+import os
+import pickle
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.cloudpickle_wrapper import dumps
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from mercerless.comparison.learners import Learner, view
+from mercerless.comparison.problem import Problem
+
+
+class Task(NamedTuple):
+    """A learner on one split; `share` is the part of the training items that is used."""
+
+    learner: str
+    repeat: int
+    fold: int
+    share: float = 1.0
+
+
+@dataclass
+class Result:
+    """Predictions for the test items of a task, or the error."""
+
+    task: Task
+    predictions: NDArray | None
+    fit_seconds: float = 0.0
+    predict_seconds: float = 0.0
+    error: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """Time of the task."""
+        return self.fit_seconds + self.predict_seconds
+
+
+def rows_between(X: Any, takes: str, rows: NDArray, columns: NDArray) -> Any:
+    """Rows of a table, or the comparisons of some items with others."""
+    if takes == "table":
+        return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    if takes == "several":
+        return {name: K[np.ix_(rows, columns)] for name, K in X.items()}
+    if issparse(X):
+        return csr_array(X[rows][:, columns])
+    return X[np.ix_(rows, columns)]
+
+
+def fit_options(estimator: Any, groups: NDArray | None) -> dict[str, Any]:
+    """Groups for estimators that take them."""
+    has_groups = groups is not None and has_fit_parameter(estimator, "groups")
+    return {"groups": groups} if has_groups else {}
+
+
+def fit_on(problem: Problem, learner: Learner, train: NDArray) -> Any:
+    """The learner fitted on some items."""
+    estimator = clone(learner.make(problem))
+    rows = rows_between(view(problem, learner.takes), learner.takes, train, train)
+    groups = None if problem.groups is None else problem.groups[train]
+    return estimator.fit(rows, problem.y[train], **fit_options(estimator, groups))
+
+
+def fit_all(problem: Problem, learner: Learner) -> Any:
+    """The learner fitted on all items."""
+    return fit_on(problem, learner, np.arange(problem.n_items))
+
+
+def predict_with(
+    model: Any, problem: Problem, learner: Learner, test: NDArray, train: NDArray
+) -> NDArray:
+    """Probabilities of all classes, or numbers, for some items."""
+    X = view(problem, learner.takes)
+    rows = rows_between(X, learner.takes, test, train)
+    back = {"reverse": X[np.ix_(train, test)].T} if learner.takes == "both" else {}
+    return predictions_of(model, rows, problem, **back)
+
+
+def predictions_of(model: Any, rows: Any, problem: Problem, **back: Any) -> NDArray:
+    """Probabilities in the order of the classes, or numbers; labels without probabilities are taken for certain."""
+    if not problem.is_classification:
+        return np.asarray(model.predict(rows, **back), dtype=float).ravel()
+    n_items = rows.shape[0] if hasattr(rows, "shape") else len(next(iter(rows.values())))
+    probabilities = np.zeros((n_items, len(problem.classes)))
+    if hasattr(model, "predict_proba"):
+        columns = np.searchsorted(problem.classes, model.classes_)
+        probabilities[:, columns] = model.predict_proba(rows, **back)
+    else:
+        codes = np.searchsorted(problem.classes, model.predict(rows, **back))
+        probabilities[np.arange(n_items), codes] = 1.0
+    return probabilities
+
+
+def run_task(
+    problem: Problem, learner: Learner, task: Task, train: NDArray, test: NDArray
+) -> Result:
+    """Fit and predict; an error of the learner is part of the result."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            start = time.perf_counter()
+            model = fit_on(problem, learner, train)
+            fitted = time.perf_counter()
+            predictions = predict_with(model, problem, learner, test, train)
+            if not np.isfinite(predictions).all():
+                return Result(task, None, error="its predictions are not finite")
+            return Result(task, predictions, fitted - start, time.perf_counter() - fitted)
+        except Exception as error:
+            text = str(error).strip().splitlines()
+            return Result(task, None, error=f"{type(error).__name__}: {text[0] if text else ''}")
+
+
+# ---------------------------------------------------------------------------------------------------------- processes
+
+
+def start_worker() -> None:
+    """Leave Ctrl-C to the main process, and import what fits need before the first task."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(ImportError):
+        import mercerless.comparison.learners  # noqa: F401
+
+
+@lru_cache(maxsize=1)
+def shared(path: str) -> tuple[Problem, list[Learner]]:
+    """The problem and the learners that the main process wrote to a file."""
+    with open(path, "rb") as file:
+        return pickle.load(file)
+
+
+def call_shared(path: str, function: Callable, *arguments: Any) -> Any:
+    """Call a function of the shared problem and one learner, which its first argument names by its place."""
+    problem, learners = shared(path)
+    place, *rest = arguments
+    return function(problem, learners[place], *rest)
+
+
+class Workers:
+    """Processes that call functions of the problem; they can be stopped at any time."""
+
+    def __init__(self, n_jobs: int):
+        self.n_jobs = n_jobs
+        self._folder: TemporaryDirectory | None = None
+        self._path = ""
+        self._pool: ProcessPoolExecutor | None = None
+        if n_jobs > 0:
+            self._start()
+
+    def _start(self) -> None:
+        threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        self._pool = ProcessPoolExecutor(
+            self.n_jobs, initializer=start_worker, env=dict.fromkeys(threads, "1")
+        )
+        self._started = [self._pool.submit(os.getpid) for _ in range(self.n_jobs)]
+
+    def wait_until_ready(self, seconds: float) -> None:
+        """Wait until a process has imported what it needs."""
+        if self._pool is not None:
+            wait(self._started, timeout=seconds, return_when=FIRST_COMPLETED)
+
+    def share(self, problem: Problem, learners: list[Learner]) -> None:
+        """Give the problem and the learners to all processes."""
+        self.problem, self.learners = problem, learners
+        if self.n_jobs > 0:
+            self._folder = self._folder or TemporaryDirectory(prefix="mercerless-")
+            number = len(list(Path(self._folder.name).iterdir()))
+            self._path = str(Path(self._folder.name) / f"problem{number}.joblib")
+            with open(self._path, "wb") as file:
+                file.write(dumps((problem, learners)))  # functions of a script go by value
+
+    def submit(self, function: Callable, place: int, *arguments: Any) -> Future:
+        """Call `function(problem, learners[place], *arguments)` in a process, or here if there are none."""
+        if self._pool is not None:
+            return self._pool.submit(call_shared, self._path, function, place, *arguments)
+        future: Future = Future()
+        future.set_result(function(self.problem, self.learners[place], *arguments))
+        return future
+
+    def stop(self) -> None:
+        """Stop running work."""
+        if self._pool is not None:
+            time.sleep(0.1)  # loky's thread must have seen what was submitted before
+            self._pool.shutdown(wait=True, kill_workers=True)
+            self._pool = None
+
+    def restart(self) -> None:
+        """Stop running work and start new processes."""
+        self.stop()
+        if self.n_jobs > 0:
+            self._start()
+
+    def close(self) -> None:
+        """Stop and remove the shared files."""
+        self.stop()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+def completed(futures: list[Future], seconds: float | None) -> Iterator[Future]:
+    """Futures that are done within some time; at least one unless time is over."""
+    timeout = None if seconds is None else max(seconds, 0.0)
+    yield from wait(futures, timeout=timeout, return_when=FIRST_COMPLETED).done

@@ -1,0 +1,190 @@
+"""The commands, as a user calls them."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, save_npz
+
+pd = pytest.importorskip("pandas")
+
+from mercerless import persistence  # noqa: E402
+from mercerless.cli import main  # noqa: E402
+
+RNG = np.random.default_rng(2)
+N = 80
+X = RNG.normal(size=(N, 3)).round(3)
+Y = np.where(X[:, 0] > 0, "left", "right")
+D = np.sqrt(((X[:, None] - X) ** 2).sum(-1)).round(6)
+IDS = [f"i{k}" for k in range(N)]
+WORDS = ["".join(RNG.choice(list("AC"), 6)) + ("GGGG" if y == "left" else "TTTT") for y in Y]
+TABLE = pd.DataFrame(X, columns=list("abc")).assign(city=RNG.choice(["Bonn", "Ulm"], N), target=Y)
+FAST = ["--repeats", "1", "--no-curves", "--no-searches", "--jobs", "1"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
+    TABLE.to_csv("t.csv", index=False)
+    TABLE.drop(columns="target").head(7).to_csv("new.csv", index=False)
+    pd.DataFrame({"id": IDS, "y": Y}).to_csv("y.csv", index=False)
+    return tmp_path
+
+
+def run(*words):
+    return main([str(word) for word in words])
+
+
+def test_compare_writes_a_page(folder, capsys):
+    assert (
+        run("compare", "t.csv", "--labels", "target", "--learners", "linear,neighbors", *FAST) == 0
+    )
+    out = capsys.readouterr().out
+    assert "t.csv: table, 80 items, 4 columns, 2 classes" in out
+    assert "linear model" in out.lower()
+    assert "linear" in (folder / "mercerless-compare.html").read_text().lower()
+
+
+def test_without_a_file_the_demo_runs(folder, capsys):
+    assert run("compare", "--learners", "neighbors", "-o", "demo.html", *FAST) == 0
+    assert "digit shapes" in (folder / "demo.html").read_text()
+
+
+@pytest.mark.parametrize("learner", ["table", "linear", "boosting"])
+def test_fit_and_predict_a_table(learner):
+    assert run("fit", "t.csv", "--labels", "target", "--learner", learner) == 0
+    options = ["--probabilities", *(["--coverage", "0.9"] if learner == "table" else [])]
+    assert run("predict", "model.skops", "new.csv", *options) == 0
+    out = pd.read_csv("predictions.csv")
+    assert (out["prediction"] == Y[:7]).mean() > 0.7
+    np.testing.assert_allclose(
+        out[["probability of left", "probability of right"]].sum(axis=1), 1.0
+    )
+    if learner == "table":
+        assert out["set at 0.9"].str.contains("left|right").all()
+
+
+def test_predictions_do_not_depend_on_the_order_of_columns_and_rows():
+    run("fit", "t.csv", "--labels", "target", "--learner", "linear")
+    run("predict", "model.skops", "new.csv", "--probabilities")
+    expected = pd.read_csv("predictions.csv")
+    TABLE.head(7).iloc[::-1, ::-1].to_csv("other.csv", index=False)
+    run("predict", "model.skops", "other.csv", "--probabilities")
+    pd.testing.assert_frame_equal(
+        pd.read_csv("predictions.csv").iloc[::-1].reset_index(drop=True), expected
+    )
+
+
+@pytest.mark.parametrize(
+    "learner", ["similarity", "neighbors", "svm-clip", "krein-svm", "features"]
+)
+def test_fit_and_predict_a_matrix(learner):
+    pd.DataFrame(D, IDS, IDS).to_csv("D.csv")
+    assert run("fit", "D.csv", "--labels", "y.csv", "--learner", learner) == 0
+    pd.DataFrame(D[:5], columns=IDS).sample(frac=1, axis=1, random_state=0).to_csv(
+        "new.csv", index=False
+    )
+    assert run("predict", "model.skops", "new.csv") == 0
+    assert (pd.read_csv("predictions.csv")["prediction"] == Y[:5]).mean() > 0.7
+
+
+@pytest.mark.parametrize("learner", ["similarity", "neighbors"])
+def test_fit_and_predict_strings(learner, folder):
+    pytest.importorskip("rapidfuzz")
+    (folder / "s.fasta").write_text("".join(f">{i}\n{w}\n" for i, w in zip(IDS, WORDS)))
+    (folder / "new.fasta").write_text(">one\nACACACGGGG\n>two\nACACACTTTT\n")
+    assert run("fit", "s.fasta", "--labels", "y.csv", "--learner", learner) == 0
+    assert run("predict", "model.skops", "new.fasta") == 0
+    out = pd.read_csv("predictions.csv")
+    assert out["id"].tolist() == ["one", "two"]
+    assert out["prediction"].tolist() == ["left", "right"]
+
+
+def test_fit_and_predict_hits():
+    near = np.where(D < 2.0, 2.5 - D, 0.0)
+    save_npz("h.npz", csr_array(near))
+    pd.DataFrame({"y": Y}).to_csv("y.csv", index=False)
+    assert run("fit", "h.npz", "--labels", "y.csv", "--learner", "hits") == 0
+    save_npz("new.npz", csr_array(near[:6]))
+    assert run("predict", "model.skops", "new.npz") == 0
+    assert len(pd.read_csv("predictions.csv")) == 6
+
+
+def test_fit_without_a_learner_compares_first(capsys):
+    assert run("fit", "t.csv", "--labels", "target", "--learners", "linear,neighbors", *FAST) == 0
+    assert "fitted on 80 items" in capsys.readouterr().out
+
+
+def test_formulas_are_made_harmless(folder):
+    formula = TABLE.assign(target=np.where(Y == "left", "=1+1", "plain"))
+    formula.to_csv("t.csv", index=False)
+    run("fit", "t.csv", "--labels", "target", "--learner", "linear")
+    run("predict", "model.skops", "new.csv")
+    assert set(pd.read_csv("predictions.csv")["prediction"]) <= {"'=1+1", "plain"}
+
+
+def test_a_model_cannot_choose_the_function_that_runs(folder, capsys):
+    (folder / "own.py").write_text("def same(a, b):\n    return float(a[-1] == b[-1])\n")
+    pd.DataFrame({"w": WORDS, "y": Y}).to_csv("s.csv", index=False)
+    options = [
+        "--labels",
+        "y",
+        "--kind",
+        "strings",
+        "--similarity",
+        "own:same",
+        "--learner",
+        "similarity",
+    ]
+    assert run("fit", "s.csv", *options) == 0
+    pd.DataFrame({"w": WORDS[:3]}).to_csv("new.csv", index=False)
+    assert run("predict", "model.skops", "new.csv") == 2
+    assert "--similarity own:same" in capsys.readouterr().err
+    assert run("predict", "model.skops", "new.csv", "--similarity", "own:same") == 0
+
+
+@pytest.mark.parametrize("change", [{"format": 99}, {"columns": 3, "n": "x"}, {"kind": None}])
+def test_a_forged_description_raises_one_sentence(change, capsys):
+    run("fit", "t.csv", "--labels", "target", "--learner", "linear")
+    model = persistence.load("model.skops")
+    model["description"] = json.dumps(json.loads(model["description"]) | change)
+    persistence.save(model, "forged.skops")
+    capsys.readouterr()
+    assert run("predict", "forged.skops", "new.csv") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_inspect_describes_and_draws(folder, capsys):
+    pytest.importorskip("matplotlib")
+    pd.DataFrame(D, IDS, IDS).to_csv("D.csv")
+    assert run("inspect", "D.csv") == 0
+    out = capsys.readouterr().out
+    assert "80 x 80 distance matrix" in out and "SimilarityClassifier" in out
+    assert (folder / "mercerless-inspect.png").stat().st_size > 10_000
+    run("fit", "t.csv", "--labels", "target", "--learner", "linear")
+    assert run("inspect", "model.skops") == 0
+    assert "classes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["compare", "t.csv", "--labels", "target", "--budget", "soon"], "is not a time"),
+        (["compare", "t.csv", "--labels", "nose"], "neither a file nor a column"),
+        (["compare", "none.csv"], "There is no file 'none.csv'"),
+        (["compare", "."], "is a folder"),
+        (["compare", "t.csv", "-o", "page.pdf"], "must have a name that ends in .html"),
+        (["compare", "t.csv", "-o", "none/page.html"], "There is no folder"),
+        (["compare", "t.csv", "--labels", "target", "--metric", "f1"], "metric 'f1' is not known"),
+        (["compare", "t.csv", "--labels", "target", "--learners", "x"], "There is no learner 'x'"),
+        (["compare", "t.csv", "--drop", "z", "--labels", "target"], "--drop z"),
+        (["predict", "t.csv", "new.csv"], "not a model"),
+        (["predict", "t.csv", "new.csv", "--coverage", "2"], "--coverage 2"),
+        (["inspect", "t.csv"], "not numbers"),
+    ],
+)
+def test_wrong_input_is_one_sentence(words, sentence, capsys):
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert sentence in err and err.count("\n") == 1

@@ -1,0 +1,561 @@
+"""Files as people have them: each is read as what it says, or raises one sentence that names the option."""
+
+import bz2
+import gzip
+import lzma
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.io import mmwrite, savemat
+from scipy.spatial.distance import squareform
+
+pd = pytest.importorskip("pandas")
+
+from mercerless.comparison import read_problem  # noqa: E402
+from mercerless.comparison.problem import make_problem  # noqa: E402
+from mercerless.comparison.read.options import ReadOptions  # noqa: E402
+from mercerless.comparison.read.reading import read_matrix, read_new  # noqa: E402
+
+RNG = np.random.default_rng(0)
+N = 30
+X = RNG.normal(size=(N, 3)).round(4)
+D = np.sqrt(((X[:, None] - X) ** 2).sum(-1)).round(6)
+S = np.exp(-D).round(6)
+IDS = [f"item{i:02d}" for i in range(N)]
+Y = np.where(np.arange(N) % 3 == 0, "left", "right")
+SHUFFLED = RNG.permutation(N)
+TABLE = pd.DataFrame(X, columns=["a", "b", "c"]).assign(target=Y)
+NAMED = TABLE.set_index(pd.Index(IDS))
+BARE = NAMED.drop(columns="target")
+WORDS = ["".join(RNG.choice(list("ACGT"), 9)) for _ in range(N)]
+CSV = TABLE.to_csv(index=False)
+BY_ID = pd.DataFrame({"id": IDS, "label": Y}).iloc[SHUFFLED].to_csv(index=False)
+SQUARE = pd.DataFrame(D, IDS, IDS)
+NEAR = np.where(S > 0.2, S, 0.0)
+
+
+def lines(rows, mark=","):
+    return "\n".join(mark.join(map(str, row)) for row in rows) + "\n"
+
+
+def pairs(values, upper=True):
+    return [
+        (IDS[i], IDS[j], values[i, j]) for i in range(N) for j in range(i + 1 if upper else 0, N)
+    ]
+
+
+def zipped(name, content):
+    import io
+
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def series(equal=True):
+    rows = []
+    for i, row in enumerate(X):
+        values = list(row) if equal or i % 2 else list(row[:2])
+        rows.append(",".join(map(str, values)) + ":" + Y[i])
+    head = "#comment\n@problemName t\n@timestamps false\n@classLabel true left right\n@data\n"
+    return head + "\n".join(rows)
+
+
+def hits(values, header=False):
+    """Twelve columns, a worse second hit for every pair, none for unlike pairs."""
+    rows = [
+        [IDS[i], IDS[j], 90.0, 9, 1, 0, 1, 9, 1, 9, 1e-5, score]
+        for i, j in zip(*np.nonzero(values))
+        for score in (values[i, j], values[i, j] / 2)
+    ]
+    names = "qseqid sseqid pident length mismatch gapopen qstart qend sstart send evalue bitscore"
+    return lines(([names.split()] if header else []) + rows, "\t")
+
+
+LOWER = [list(row[: i + 1]) for i, row in enumerate(D)]
+STRICT = [list(row[:i]) for i, row in enumerate(D)]
+ARFF = "% a comment\n@RELATION t\n" + "".join(f"@attribute {c} numeric\n" for c in "abc")
+ARFF += "@attribute target {left,right}\n@DATA\n" + TABLE.to_csv(index=False, header=False)
+FASTA = "".join(f">{i} a protein\n{w[:4]}\n{w[4:]}\n" for i, w in zip(IDS, WORDS))
+PHYLIP = f"{N}\n" + "".join(f"{i} {' '.join(map(str, row))}\n" for i, row in zip(IDS, D))
+R_TABLE = '"a" "b" "c" "target"\n' + lines(
+    [[f'"{i}"', *row, f'"{y}"'] for i, row, y in zip(IDS, X, Y)], " "
+)
+FILE, COLUMN, NAMES = {"labels": "y.txt"}, {"labels": "target"}, {"labels": "y.csv"}
+
+#: (file, its text, bytes or writer, options); all hold the same table
+TABLES = {
+    "comma": ("t.csv", CSV, COLUMN),
+    "usual name of labels": ("t.csv", CSV, {}),
+    "semicolon": ("t.csv", TABLE.to_csv(index=False, sep=";"), COLUMN),
+    "decimal comma": (
+        "t.csv",
+        TABLE.to_csv(index=False, sep=";", decimal=","),
+        {**COLUMN, "decimal": ","},
+    ),
+    "tab": ("t.tsv", TABLE.to_csv(index=False, sep="\t"), COLUMN),
+    "bar": ("t.txt", TABLE.to_csv(index=False, sep="|"), COLUMN),
+    "aligned": ("t.txt", TABLE.to_string(index=False), COLUMN),
+    "aligned with index": ("t.txt", TABLE.to_string(), COLUMN),
+    "unusual separator": ("t.csv", CSV.replace(",", "^"), {**COLUMN, "sep": "^"}),
+    "windows": ("t.csv", CSV.replace("\n", "\r\n"), COLUMN),
+    "byte order mark": ("t.csv", "\ufeff" + CSV, COLUMN),
+    "utf-16": ("t.csv", CSV.encode("utf-16"), COLUMN),
+    "western Windows": (
+        "t.csv",
+        CSV.replace("target", "größe").encode("cp1252"),
+        {"labels": "größe"},
+    ),
+    "quoted": ("t.csv", TABLE.to_csv(index=False, quoting=1), COLUMN),
+    "comments": ("t.csv", "# by hand\n# twice\n" + CSV, COLUMN),
+    "index": ("t.csv", TABLE.to_csv(), COLUMN),
+    "named rows": ("t.csv", NAMED.to_csv(), COLUMN),
+    "ids": ("t.csv", NAMED.to_csv(index_label="id"), COLUMN),
+    "another index": ("t.csv", NAMED.to_csv(index_label="sample"), {**COLUMN, "index": "sample"}),
+    "counted header": ("t.csv", pd.DataFrame(X).assign(target=Y).to_csv(index=False), COLUMN),
+    "no header": ("t.csv", TABLE.to_csv(index=False, header=False), {"labels": "column 4"}),
+    "years": (
+        "t.csv",
+        TABLE.set_axis(["2001", "2002", "2007", "target"], axis=1).to_csv(index=False),
+        {**COLUMN, "header": "yes"},
+    ),
+    "R's write.table": ("t.txt", R_TABLE, COLUMN),
+    "gzip": ("t.csv.gz", gzip.compress(CSV.encode()), COLUMN),
+    "bzip2": ("t.csv.bz2", bz2.compress(CSV.encode()), COLUMN),
+    "xz": ("t.csv.xz", lzma.compress(CSV.encode()), COLUMN),
+    "zip": ("t.zip", zipped("t.csv", CSV), COLUMN),
+    "gzip by another name": ("t.csv", gzip.compress(CSV.encode()), COLUMN),
+    "unknown ending": ("t.results", CSV, COLUMN),
+    "another format": ("t.json", CSV, {**COLUMN, "format": "text"}),
+    "parquet": ("t.parquet", NAMED.to_parquet, COLUMN),
+    "feather": ("t.feather", TABLE.to_feather, COLUMN),
+    "excel": ("t.xlsx", NAMED.to_excel, COLUMN),
+    "Stata": ("t.dta", lambda path: TABLE.to_stata(path, write_index=False), COLUMN),
+    "JSON records": ("t.json", TABLE.to_json(orient="records"), COLUMN),
+    "JSON split": ("t.json", TABLE.to_json(orient="split"), COLUMN),
+    "JSON lines": ("t.jsonl", TABLE.to_json(orient="records", lines=True), COLUMN),
+    "ARFF": ("t.arff", ARFF, {}),
+    "ARFF by another name": ("t.txt", ARFF.partition("\n")[2], {}),
+    "series of one length": ("t.ts", series(), {}),
+    "npz": ("t.npz", lambda path: np.savez(path, X=X, y=Y), {}),
+    "MATLAB": ("t.mat", lambda path: savemat(path, {"X": X, "y": Y}), {}),
+    "labels by name": ("t.csv", BARE.to_csv(), NAMES),
+    "labels of a named column": ("t.csv", BARE.to_csv(), {"labels": "y.csv:label"}),
+    "a column left out": (
+        "t.csv",
+        TABLE.assign(z=1).to_csv(index=False),
+        {**COLUMN, "drop": ("z",)},
+    ),
+    "twelve columns of whole numbers beside": (
+        "t.csv",
+        TABLE.assign(**{f"k{j}": 1 for j in range(9)}).to_csv(index=False),
+        {**COLUMN, "drop": tuple(f"k{j}" for j in range(9))},
+    ),
+}
+#: (file, content, options, matrix)
+MATRICES = {
+    "bare": ("D.csv", lines(D), FILE, D),
+    "spaces": ("D.txt", lines(D, " "), FILE, D),
+    "named": ("D.csv", SQUARE.to_csv(), FILE, D),
+    "a corner": ("D.csv", SQUARE.to_csv(index_label="name"), FILE, D),
+    "header only": ("D.csv", SQUARE.to_csv(index=False), FILE, D),
+    "another order of columns": ("D.csv", SQUARE.iloc[:, SHUFFLED].to_csv(), FILE, D),
+    "scikit-bio": ("D.lsmat", SQUARE.to_csv(sep="\t"), FILE, D),
+    "labels beside": ("D.csv", SQUARE.assign(label=Y).to_csv(index=False), {}, D),
+    "labels by name": ("D.csv", SQUARE.to_csv(), NAMES, D),
+    "lower triangle": ("D.csv", lines(LOWER), FILE, D),
+    "lower, no diagonal": ("D.csv", lines(STRICT[1:]), FILE, D),
+    "lower, named": ("D.csv", lines([i, *row] for i, row in zip(IDS, LOWER)), FILE, D),
+    "upper from the left": ("D.csv", lines(row[i:] for i, row in enumerate(D)), FILE, D),
+    "upper": ("D.csv", lines([""] * i + list(r[i:]) for i, r in enumerate(D)), FILE, D),
+    "PHYLIP": ("D.phy", PHYLIP, FILE, D),
+    "pairs": ("p.csv", lines([("a", "b", "distance"), *pairs(D)]), NAMES, D),
+    "pairs without a header": (
+        "p.tsv",
+        lines(pairs(S, upper=False), "\t"),
+        {**NAMES, "format": "pairs", "kind": "similarity"},
+        S,
+    ),
+    "hits by ending": ("h.m8", hits(NEAR), NAMES, NEAR),
+    "hits by header": ("h.tsv", hits(NEAR, header=True), NAMES, NEAR),
+    "hits by option": ("h.tsv", hits(NEAR), {**NAMES, "format": "hits"}, NEAR),
+    "npy": ("D.npy", lambda path: np.save(path, D), FILE, D),
+    "condensed": ("d.npy", lambda path: np.save(path, squareform(D)), FILE, D),
+    "npz": ("K.npz", lambda path: np.savez(path, K=S, y=Y), {}, S),
+    "npz, several": ("K.npz", lambda path: np.savez(path, one=S, two=D, y=Y), {"array": "two"}, D),
+    "sparse npz": ("S.npz", lambda path: sparse.save_npz(path, sparse.csr_array(NEAR)), FILE, NEAR),
+    "Matrix Market": ("S.mtx", lambda path: mmwrite(path, sparse.csr_array(NEAR)), FILE, NEAR),
+    "asymmetric by option": (
+        "K.csv",
+        lines(np.triu(S) + np.eye(N)),
+        {**FILE, "kind": "similarity"},
+        np.triu(S) + np.eye(N),
+    ),
+}
+STRINGS = {
+    "FASTA": ("s.fasta", FASTA, FILE),
+    "FASTA by another name": ("s.txt", FASTA, FILE),
+    "FASTA, labels by name": ("s.fa", FASTA, NAMES),
+    "lines": ("s.log", "\n".join(WORDS), {**FILE, "format": "lines"}),
+    "column": ("s.csv", lines([("word", "class"), *zip(WORDS, Y)]), {}),
+    "column beside ids": ("s.csv", lines([("id", "word", "class"), *zip(IDS, WORDS, Y)]), {}),
+    "molecules": ("m.smi", lines(zip(WORDS, IDS), " "), NAMES),
+}
+REFUSED = {
+    "no labels named": (
+        "t.csv",
+        TABLE.rename(columns={"target": "z"}).to_csv(),
+        {},
+        "--labels COLUMN",
+    ),
+    "no such column": ("t.csv", CSV, {"labels": "nose"}, "neither a file nor a column"),
+    "matrix without labels": ("D.csv", SQUARE.to_csv(), {}, "--labels FILE"),
+    "decimal comma": (
+        "t.csv",
+        TABLE.to_csv(index=False, sep=";", decimal=","),
+        COLUMN,
+        "--decimal ,",
+    ),
+    "spaces and commas": ("D.txt", lines(D, " ").replace(".", ","), FILE, "--sep space"),
+    "years": (
+        "t.csv",
+        TABLE.set_axis(["2001", "2002", "2007", "target"], axis=1).to_csv(index=False),
+        COLUMN,
+        "--header yes",
+    ),
+    "a list of strings": ("s.txt", "\n".join(WORDS), FILE, "--format lines"),
+    "ragged": ("t.csv", CSV + "1,2\n", COLUMN, "line 32 has 2 cells"),
+    "title above": ("t.csv", "Export\n" + CSV, COLUMN, "line 1 has 1 cells"),
+    "open quote": ("t.csv", CSV.replace("right", '"right', 1), COLUMN, "cannot be divided"),
+    "one name twice": ("t.csv", CSV.replace("a,b", "a,a", 1), COLUMN, "--header no"),
+    "asymmetric square": ("K.csv", lines(np.triu(S) + np.eye(N)), FILE, "--kind similarity"),
+    "gaps in a matrix": ("D.csv", SQUARE.where(S > 0.1).to_csv(), FILE, "missing or infinite"),
+    "pairs of unknown kind": ("p.csv", lines(pairs(D)), {**NAMES, "format": "pairs"}, "--kind"),
+    "pairs and too few labels": ("p.csv", lines(pairs(D)), NAMES, "--format pairs"),
+    "pairs twice": (
+        "p.csv",
+        lines([("a", "b", "distance"), *pairs(D), (IDS[0], IDS[1], 99.0)]),
+        NAMES,
+        "listed twice",
+    ),
+    "pairs missing": (
+        "p.csv",
+        lines([("a", "b", "distance"), *pairs(D)[1:]]),
+        NAMES,
+        "list all pairs",
+    ),
+    "other names": (
+        "D.csv",
+        SQUARE.set_axis([f"x{i}" for i in range(N)]).to_csv(),
+        NAMES,
+        "are not those",
+    ),
+    "several texts": (
+        "s.csv",
+        lines([("u", "v", "class"), *zip(WORDS, WORDS, Y)]),
+        {"kind": "strings"},
+        "--drop COLUMN",
+    ),
+    "an empty sequence": ("s.fasta", FASTA + ">last\n", FILE, "no sequence"),
+    "damaged gzip": ("t.csv.gz", gzip.compress(CSV.encode())[:-20], COLUMN, "damaged"),
+    "two files zipped": ("t.zip", zipped("a/", ""), COLUMN, "unpack it"),
+    "several arrays": ("K.npz", lambda path: np.savez(path, u=S, v=S, y=Y), {}, "--array NAME"),
+    "pickled array": (
+        "K.npy",
+        lambda path: np.save(path, np.array([{}, 1], object), allow_pickle=True),
+        FILE,
+        "pickle",
+    ),
+    "not text": ("t.csv", b"\x01\x00\x02\x07" * 20, COLUMN, "--format"),
+    "PDF": ("t.csv", b"%PDF-1.7", COLUMN, "is a PDF"),
+    "pickle": ("t.pkl", b"\x80\x04\x95", COLUMN, "never loaded"),
+    "empty": ("t.csv", b"", COLUMN, "is empty"),
+    "infinite": ("t.csv", CSV.replace(str(X[0, 0]), "inf", 1), COLUMN, "--missing inf"),
+    "one class": (
+        "t.csv",
+        TABLE.assign(target="x").to_csv(index=False),
+        COLUMN,
+        "nothing to learn",
+    ),
+    "a class per item": (
+        "t.csv",
+        NAMED.to_csv(index_label="u"),
+        {"labels": "u"},
+        "--task regression",
+    ),
+    "unknown format": ("t.csv", CSV, {"format": "docx"}, "--format docx is not known"),
+    "sheets": ("t.xlsx", None, COLUMN, "--sheet NAME"),
+}
+
+
+def write(folder, name, content):
+    (folder / "y.txt").write_text("\n".join(Y))
+    (folder / "y.csv").write_text(BY_ID)
+    path = folder / name
+    if callable(content):
+        content(path)
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content is None:
+        with pd.ExcelWriter(path) as writer:
+            TABLE.to_excel(writer, sheet_name="one")
+            TABLE.to_excel(writer, sheet_name="two")
+    else:
+        path.write_text(content, encoding="utf-8", newline="")
+
+
+@pytest.fixture
+def read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def read(name, content, options):
+        write(tmp_path, name, content)
+        return read_problem(name, **options)
+
+    return read
+
+
+@pytest.mark.parametrize("case", TABLES.values(), ids=TABLES)
+def test_tables(read, case):
+    problem = read(*case)
+    assert (problem.kind, problem.task) == ("table", "classification")
+    np.testing.assert_allclose(problem.X.to_numpy(dtype=float), X)
+    np.testing.assert_array_equal(problem.y, Y)
+
+
+@pytest.mark.parametrize("case", MATRICES.values(), ids=MATRICES)
+def test_matrices(read, case):
+    *file, expected = case
+    problem = read(*file)
+    is_hits = expected is NEAR
+    assert problem.kind == ("hits" if is_hits else "distance" if expected is D else "similarity")
+    order = np.arange(N) if problem.names is None else [problem.names.index(i) for i in IDS]
+    np.testing.assert_allclose(problem.matrix[np.ix_(order, order)], expected, atol=1e-12)
+    np.testing.assert_array_equal(problem.y[order], Y)
+
+
+@pytest.mark.parametrize("case", STRINGS.values(), ids=STRINGS)
+def test_strings(read, case):
+    problem = read(*case)
+    assert problem.kind == "strings"
+    assert list(problem.X) == WORDS
+    np.testing.assert_array_equal(problem.y, Y)
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_read_is_one_sentence(read, case):
+    *file, sentence = case
+    with pytest.raises((ValueError, OSError)) as caught:
+        read(*file)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+NAME = st.text("abcxyz_", min_size=1, max_size=5)
+WORD = st.sampled_from(["u", "v v", "w;x", "y,z", 'q"r', "a-b", "ü"])
+CELLS = {
+    "numbers": st.floats(-1e9, 1e9, allow_nan=False).map(lambda x: round(x, 6) + 0.5),
+    "whole": st.integers(-1000, 1000),
+    "words": WORD,
+    "gaps": st.one_of(st.none(), st.floats(-5, 5)),
+    "flags": st.booleans(),
+}
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_frame_comes_back_from_every_format(tmp_path_factory, data):
+    """What pandas writes is read as that frame, whatever its width and its columns."""
+    n = 12
+    columns = data.draw(st.lists(st.sampled_from(sorted(CELLS)), min_size=1, max_size=14))
+    frame = pd.DataFrame(
+        {f"c{j}": [data.draw(CELLS[k]) for _ in range(n)] for j, k in enumerate(columns)}
+    )
+    frame["target"] = ["yes", "no"] * (n // 2)
+    ending = data.draw(st.sampled_from(["csv", "tsv", "txt", "parquet", "xlsx", "jsonl"]))
+    path = tmp_path_factory.mktemp("frame") / f"t.{ending}"
+    if ending in ("csv", "tsv", "txt"):
+        sep = "\t" if ending == "tsv" else data.draw(st.sampled_from([",", ";", "|"]))
+        frame.to_csv(path, index=False, sep=sep)
+    elif ending == "jsonl":
+        frame.to_json(path, orient="records", lines=True, double_precision=12)
+    else:
+        getattr(frame, {"parquet": "to_parquet", "xlsx": "to_excel"}[ending])(path, index=False)
+    kind = "table" if len(columns) == 1 else None
+    problem = read_problem(str(path), labels="target", kind=kind)
+    assert list(problem.X.columns) == list(frame.columns[:-1])
+    for name in problem.X:
+        given, expected = problem.X[name], frame[name]
+        assert (given.isna() == expected.isna()).all()
+        if pd.api.types.is_numeric_dtype(expected):
+            np.testing.assert_allclose(
+                given.astype(float), expected.astype(float), rtol=1e-9, atol=1e-9
+            )
+        else:
+            assert given.dropna().astype(str).tolist() == expected.dropna().astype(str).tolist()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_damaged_file_is_read_or_raises_a_sentence(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    name, content, options = list(TABLES.values())[rng.integers(len(TABLES))]
+    write(tmp_path, name, content)
+    path = tmp_path / name
+    damaged = bytearray(path.read_bytes())
+    for place in rng.integers(0, len(damaged), 5):
+        damaged[place] = rng.integers(256)
+    path.write_bytes(bytes(damaged[: rng.integers(1, len(damaged) + 1)]))
+    if "y.csv" in options.get("labels", ""):
+        options = {**options, "labels": str(tmp_path / options["labels"])}
+    try:
+        read_problem(str(path), **options)
+    except (ValueError, OSError) as error:
+        assert "\n" not in str(error)
+
+
+def test_a_row_without_a_label_is_left_out_and_noted(tmp_path):
+    TABLE.assign(target=TABLE["target"].where(np.arange(N) % 10 > 0)).to_csv(tmp_path / "t.csv")
+    problem = read_problem(str(tmp_path / "t.csv"), labels="target")
+    assert problem.n_items == N - 3
+    assert any("3 items without a label" in str(note) for note in problem.notes)
+
+
+def test_words_that_mean_gaps(tmp_path):
+    frame = TABLE.assign(a=TABLE["a"].astype(object).where(np.arange(N) > 3, "unknown"))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    problem = read_problem(str(tmp_path / "t.csv"), labels="target", missing=("unknown",))
+    assert problem.X["a"].isna().sum() == 4
+    assert pd.api.types.is_numeric_dtype(problem.X["a"])
+
+
+def test_groups_are_a_column_that_is_no_feature(tmp_path):
+    TABLE.assign(g=np.arange(N) // 3).to_csv(tmp_path / "t.csv", index=False)
+    problem = read_problem(str(tmp_path / "t.csv"), labels="target", groups="g")
+    assert list(problem.X) == ["a", "b", "c"]
+    np.testing.assert_array_equal(problem.groups, np.arange(N) // 3)
+
+
+@pytest.mark.filterwarnings("ignore::Warning")  # of numba
+def test_series_of_different_lengths_are_compared_by_warping(tmp_path):
+    pytest.importorskip("aeon")
+    (tmp_path / "t.ts").write_text(series(equal=False))
+    problem = read_problem(str(tmp_path / "t.ts"))
+    assert (problem.kind, problem.kernel) == ("series", "dtw")
+    assert problem.matrix.shape == (N, N)
+
+
+def test_several_matrices(tmp_path):
+    np.savez(tmp_path / "K.npz", one=S, two=S**2, y=Y)
+    problem = read_problem(str(tmp_path / "K.npz"), array="one,two")
+    assert list(problem.several) == ["one", "two"]
+    np.testing.assert_array_equal(problem.several["two"], S**2)
+
+
+# ------------------------------------------------------------------------------------------------------ new items
+
+
+def about(problem):
+    from mercerless.commands.models import About
+    from mercerless.comparison.learners import select_learners
+
+    return vars(About.of(problem, select_learners(problem)[0]))
+
+
+def test_new_rows_are_read_with_the_saved_decisions(tmp_path):
+    path = str(tmp_path / "t.csv")
+    options = {"labels": "target", "decimal": ",", "sep": ";"}
+    NAMED.assign(word=WORDS).to_csv(path, sep=";", decimal=",", index_label="id")
+    problem = read_problem(path, **options)
+    new = NAMED.assign(word="1").iloc[:4, ::-1]
+    new.drop(columns="target").to_csv(path, sep=";", decimal=",", index_label="id")
+    read = read_new(path, ReadOptions(**options), about(problem))
+    assert read.names == IDS[:4]
+    assert list(read.X) == list(problem.X)
+    np.testing.assert_allclose(read.X[["a", "b", "c"]], X[:4])
+    assert read.X["word"].tolist() == ["1"] * 4
+    new.drop(columns="a").to_csv(path, sep=";", decimal=",", index_label="id")
+    with pytest.raises(ValueError, match="no column 'a'"):
+        read_new(path, ReadOptions(**options), about(problem))
+
+
+def test_new_comparisons_are_matched_by_name_or_counted(tmp_path):
+    write(tmp_path, "D.csv", SQUARE.to_csv())
+    said = ReadOptions(labels=str(tmp_path / "y.csv"))
+    problem = read_problem(str(tmp_path / "D.csv"), labels=said.labels)
+    path = str(tmp_path / "new.csv")
+    SQUARE.iloc[:3, SHUFFLED].to_csv(path)
+    read = read_new(path, said, about(problem))
+    assert read.names == IDS[:3]
+    np.testing.assert_allclose(read.X, D[:3])
+    SQUARE.iloc[:, :3].to_csv(path, index=False, header=False)
+    with pytest.raises(ValueError, match="transpose it"):
+        read_new(path, said, about(replace(problem, names=None)))
+
+
+def test_new_hits_are_rows_against_the_training_items(tmp_path):
+    write(tmp_path, "h.m8", hits(NEAR))
+    said = ReadOptions(labels=str(tmp_path / "y.csv"))
+    problem = read_problem(str(tmp_path / "h.m8"), labels=said.labels)
+    read = read_new(str(tmp_path / "h.m8"), said, about(problem))
+    order = [read.names.index(i) for i in problem.names]
+    np.testing.assert_allclose(read.X.toarray()[order], problem.X.toarray())
+
+
+def test_a_matrix_is_read_without_labels(tmp_path):
+    write(tmp_path, "D.csv", SQUARE.assign(label=Y).to_csv(index=False))
+    matrix = read_matrix(str(tmp_path / "D.csv"), ReadOptions())
+    assert matrix.kind == "distance"
+    np.testing.assert_allclose(matrix.values, D)
+
+
+# ---------------------------------------------------------------------------------------------- data from Python
+
+
+def test_a_selection_takes_everything_of_its_items():
+    items = np.array([25, 4, 17, 5])
+    problem = make_problem(D, Y, names=IDS, groups=np.arange(N) // 2).select(items)
+    assert problem.names == tuple(IDS[i] for i in items)
+    np.testing.assert_array_equal(problem.X, D[np.ix_(items, items)])
+    np.testing.assert_array_equal(problem.groups, items // 2)
+    np.testing.assert_array_equal(problem.y, Y[items])
+
+
+@pytest.mark.parametrize(
+    "y, task", [([1, 2] * 15, "classification"), (X[:, 0], "regression"), (range(30), "regression")]
+)
+def test_whole_numbers_of_few_values_are_classes(y, task):
+    assert make_problem(X, list(y)).task == task
+
+
+def test_labels_of_another_order_raise():
+    frame, y = TABLE[["a", "b"]].set_axis(IDS), pd.Series(Y, IDS)
+    with pytest.raises(ValueError, match=r"y\.loc\[X\.index\]"):
+        make_problem(frame, y.iloc[::-1])
+
+
+def test_a_mistyped_option_imports_nothing_heavy(tmp_path):
+    code = (
+        "import sys; from mercerless.cli import main\n"
+        "try: main({words!r})\nexcept SystemExit: pass\n"
+        "print('numpy' in sys.modules, 'pandas' in sys.modules)"
+    )
+    for words in (
+        ["compare", "--bugdet", "9s"],
+        ["compare", "none.csv"],
+        ["fit", "x", "--decimal", ";"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(words=words)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout.split() == ["False", "False"], done.stderr
