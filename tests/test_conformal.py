@@ -17,8 +17,7 @@ from mercerless import (
 from mercerless.core.calibration import calibrate_scores, cross_calibrate
 from mercerless.core.conformal import conformal_rank, interval_radius, set_thresholds
 from mercerless.core.folds import OutOfFold
-from mercerless.kernels import TL1, Gaussian
-from mercerless.lab.spread import fit_spread, posterior_of
+from mercerless.kernels import Gaussian
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
 
@@ -229,32 +228,6 @@ def test_impossible_requests_raise():
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-def test_standard_deviation_is_that_of_the_gaussian_process(intercept):
-    X, y, _ = data(60)
-    y, new = y - y.mean(), X[50:]
-    X, y = X[:50], y[:50]
-    model = KreinRidge(
-        Gaussian(1.5), alpha_positive=0.01, alpha_negative=0.01, fit_intercept=intercept
-    ).fit(X, y)
-    mean, std = model.predict(new, return_std=True)
-    # by the joint normal distribution of all targets; the intercept has a variance without bound
-    K, cross, diagonal = Gaussian(1.5)(X), Gaussian(1.5)(new, X), np.ones(10)
-    prior = 1e6 if intercept else 0.0
-    A = K + prior + 0.01 * 50 * np.eye(50)
-    C = np.eye(50) - 1 / 50 if intercept else np.eye(50)
-    centered = C @ K @ C + 0.5 * np.eye(50)
-    noise = 0.5 * (C @ y) @ np.linalg.solve(centered, C @ y) / 50
-    expected = (
-        diagonal
-        + prior
-        + 0.5
-        - np.einsum("ij,ji->i", cross + prior, np.linalg.solve(A, (cross + prior).T))
-    )
-    assert_allclose(mean, (cross + prior) @ np.linalg.solve(A, y), rtol=1e-4, atol=1e-4)
-    assert_allclose(std, np.sqrt(noise / 0.5 * expected), rtol=1e-4)
-
-
-@pytest.mark.parametrize("intercept", [False, True])
 def test_standard_deviations_with_equal_rows_are_those_of_all_rows(intercept):
     X, y, _ = data(40)
     rows = np.r_[np.arange(40), [0, 0, 5, 7]]
@@ -273,108 +246,12 @@ def test_standard_deviations_with_equal_rows_are_those_of_all_rows(intercept):
         KreinRidge(Gaussian(1.5), **options).fit(X, y, np.full(40, 2.0)).predict(X, True)
 
 
-def test_no_standard_deviation_without_a_process():
-    X, y, _ = data(40)
-    with pytest.raises(ValueError, match="negative eigenvalues"):
-        KreinRidge(TL1(1.0), random_state=0).fit(X, y).predict(X, return_std=True)
-    with pytest.raises(ValueError, match="precomputed matrix"):
-        KreinRidge("precomputed", random_state=0).fit(Gaussian(1.0)(X), y).predict(
-            Gaussian(1.0)(X), return_std=True
-        )
-    with pytest.raises(ValueError, match="one output"):
-        KreinRidge(landmarks=9, random_state=0).fit(X, y).predict(X, return_std=True)
-
-
 def scattered(n, seed=0):
     """A third of the rows scatter ten times as far, where the function is large."""
     rng = np.random.RandomState(seed)
     x = rng.uniform(-3, 3, size=(n, 2))
     deviation = np.where(x[:, 0] > 1, 1.0, 0.1)
     return x, 2 * x[:, 0] + np.sin(2 * x[:, 1]) + deviation * rng.normal(size=n), deviation
-
-
-def test_deviations_of_lab_follow_the_scatter():
-    X, y, deviation = scattered(520)
-    model = LABRegressor(12, kernel="gaussian", max_iter=10, random_state=0).fit(X[:220], y[:220])
-    mean, std = model.predict(X[220:], return_std=True)
-    assert_array_equal(mean, model.predict(X[220:]))
-    assert model.spread_[0].gain > 0.1
-    far = deviation[220:] > 0.5
-    assert np.median(std[far]) > 3 * np.median(std[~far])
-    assert 0.84 < np.mean(np.abs(y[220:] - mean) < 1.645 * std) < 0.99
-    again = LABRegressor(12, kernel="gaussian", max_iter=10, random_state=0).fit(
-        X[:220], 1e3 * y[:220] - 7
-    )
-    assert_allclose(again.predict(X[220:], return_std=True)[1], 1e3 * std, rtol=1e-3)
-
-
-def test_one_deviation_where_more_do_not_prove_themselves():
-    errors, signs = (
-        np.random.RandomState(0).normal(size=200),
-        np.random.RandomState(1).normal(size=(200, 2)),
-    )
-    spread = fit_spread(3 * errors, signs)
-    assert spread.gain == 0.0
-    assert_allclose(spread(signs), 3 * np.sqrt(np.mean(errors**2)))
-    varying = fit_spread(errors * np.exp(signs[:, 0]), signs)
-    assert varying.gain > 0.3 and varying.coef[0] > 5 * abs(varying.coef[1])
-    assert_allclose(
-        varying(signs[:1] + [1e6, 0.0]), varying(np.array([[signs[:, 0].max(), signs[0, 1]]]))
-    )
-    assert fit_spread(np.zeros(50), signs[:50])(signs[:3]).max() < 1e-100
-
-
-def test_coefficients_of_the_deviations_are_optimal():
-    """Central differences of ``sum log v + e^2 / v + 4 |coef|^2`` vanish."""
-    rng = np.random.RandomState(0)
-    signs = rng.normal(size=(120, 2))
-    errors = rng.normal(size=120) * np.exp(0.7 * signs[:, 1])
-    spread = fit_spread(errors, signs)
-    assert spread.gain > 0.0
-
-    def value(step):
-        log = 2 * np.log(
-            spread._replace(level=spread.level + step[0], coef=spread.coef + step[1:])(signs)
-        )
-        return np.sum(log + errors**2 * np.exp(-log)) + 4.0 * np.sum((spread.coef + step[1:]) ** 2)
-
-    for direction in np.eye(3):
-        assert abs(value(1e-4 * direction) - value(-1e-4 * direction)) / 2e-4 < 0.05
-        assert value(0.1 * direction) > value(np.zeros(3)) < value(-0.1 * direction)
-
-
-def test_posterior_of_a_form_is_that_of_the_gaussian_process():
-    X, y, _ = scattered(60)
-    model = LABRegressor(n_support=40, random_state=0, max_iter=2).fit(X[:40], y[:40])
-    posterior = posterior_of(model.expansion_)
-    Z, new = posterior.scaling(X[:40]), posterior.scaling(X[40:])
-    assert len(posterior.centers) == 40
-    A = posterior.kernel(Z, Z) + posterior.ridge * np.eye(40)
-    K = posterior.kernel(new, Z)
-    latent = 1.0 - np.einsum("ij,ji->i", K, np.linalg.solve(A, K.T))
-    assert_allclose(
-        posterior(X[40:]),
-        np.log((latent + posterior.ridge) / posterior.ridge),
-        rtol=1e-6,
-        atol=1e-8,
-    )
-    others = np.arange(40) != 7
-    k = posterior.kernel(Z[7:8], Z[others])
-    left = 1.0 - float((k @ np.linalg.solve(A[np.ix_(others, others)], k.T))[0, 0])
-    assert_allclose(posterior(X[7:8], seen=True), np.log1p(left / posterior.ridge), rtol=1e-6)
-
-
-def test_deviations_of_several_outputs_and_without_validation():
-    X, y, _ = scattered(80)
-    weight = np.repeat([1.0, 0.0], [70, 10])
-    model = LABRegressor(6, kernel="gaussian", max_iter=2, random_state=0)
-    mean, std = model.fit(X, np.column_stack([y, 10 * y]), sample_weight=weight).predict(
-        X[:9], return_std=True
-    )
-    assert mean.shape == std.shape == (9, 2) and np.all(std > 0)
-    model = LABRegressor(5, validation_fraction=None, max_iter=2, kernel="gaussian").fit(X, y)
-    with pytest.raises(ValueError, match=r"has no out-of-fold predictions.*validation_fraction"):
-        model.predict(X, return_std=True)
 
 
 def test_rows_of_one_direction_are_covered_with_or_without_their_own_similarity():

@@ -69,7 +69,7 @@ def expected_failures(estimator):
     return reasons
 
 
-SLOW = ("Hyper", "LAB", "TableC")  # ten seconds and more for the checks of one class
+SLOW = ("Hyper",)  # more than a minute for the checks of one class
 QUICK = [cls() for cls in public_estimators() if not cls.__name__.startswith(SLOW)]
 VARIANTS = [cls() for cls in public_estimators() if cls.__name__.startswith(SLOW)]
 for cls in public_estimators():

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from mercerless import Support
 from mercerless.datasets import make_lab_function
-from mercerless.inspection import BandwidthDisplay
+from mercerless.inspection import BandwidthDisplay, GrowthDisplay
 from mercerless.lab.estimators import LABClassifier, LABRegressor
 
 
@@ -43,11 +44,19 @@ def test_bandwidths(model):
         for t in BandwidthDisplay.from_estimator(model, feature_names=names).ax_.get_yticklabels()
     ]
     assert sorted(labels) == names
-    member = BandwidthDisplay.from_estimator(model.expansion_)
-    assert_allclose(member.relevance, display.relevance)
-    assert member.feature_names == [f"x{j}" for j in range(6)]
     with pytest.raises(ValueError, match="2 feature names for 6"):
         BandwidthDisplay.from_estimator(model, feature_names=["a", "b"])
+
+
+def test_growth():
+    X, y = make_lab_function(200, function="f1", random_state=0)
+    support = Support(10, max_error=0.5)
+    model = LABRegressor(support, objective="interpolation", max_iter=20, random_state=0).fit(X, y)
+    display = GrowthDisplay.from_estimator(model)
+    line, bound = display.ax_.lines
+    assert_allclose(line.get_xydata(), model.growth_curve_)
+    assert bound.get_ydata()[0] == 0.5
+    assert model.growth_curve_[0, 0] == 10 and model.growth_curve_[-1, 0] == model.n_support_
 
 
 def test_bandwidths_of_a_classifier():

@@ -1,5 +1,6 @@
-"""The objectives of local kernel regression, their gradients, the descent, support, growth and weights."""
+"""The objectives of local kernel regression, their gradients, the descent, the support, and validation."""
 
+from dataclasses import replace
 from functools import partial, reduce
 
 import numpy as np
@@ -9,13 +10,12 @@ from contract import central_difference
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import lab as oracle
 from scipy.optimize import minimize
-from sklearn.datasets import make_classification
-from sklearn.kernel_ridge import KernelRidge
 
+from mercerless.core.folds import make_folds
 from mercerless.core.linalg import ShiftedSolver, shifted_systems
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
-from mercerless.lab.model import Expansion, Rows, Settings, fixed_columns, with_coefficients
-from mercerless.lab.selection import LIMITS, LocalLearner, Validated, Watch
+from mercerless.lab.learning import LIMITS, LocalLearner, Watch, fixed_columns
+from mercerless.lab.model import Rows
 from mercerless.lab.solver import (
     LocalRegression,
     Moments,
@@ -27,12 +27,10 @@ from mercerless.lab.solver import (
     initial_state,
     interpolation,
     inverse_of,
-    least_squares,
     moments,
-    shared_evidence,
     solve_coefficients,
 )
-from mercerless.lab.support import fold_supports, select_support
+from mercerless.lab.support import Support, select_support
 
 FORMS = {"gaussian": LocalGaussian, "exponential": LocalExponential, "laplace": LocalLaplace}
 
@@ -49,26 +47,40 @@ def problem(n=40, m=8, d=3, outputs=1, seed=0):
 
 
 def objectives(support):
-    return {
-        "evidence": evidence,
-        "least_squares": least_squares,
-        "interpolation": partial(interpolation, support=support),
-    }
+    return {"evidence": evidence, "interpolation": partial(interpolation, support=support)}
+
+
+def regression_on(X, support, Y, objective, fixed):
+    return LocalRegression(LocalGaussian, objective, X, X[support], Y, fixed, np.ones(len(X)))
+
+
+def silent(info):
+    return False
+
+
+def learner_of(support=20, objective="evidence", max_iter=20, ridge=None, report=silent):
+    """A learner with a Gaussian form and a linear part; `support` is a number or a Support."""
+    if not isinstance(support, Support):
+        support = Support(support)
+    return LocalLearner(
+        "gaussian", objective, ridge, max_iter, support, support.n_support, True, (), 0, report
+    )
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", ["evidence", "least_squares", "interpolation"])
+@pytest.mark.parametrize("name", ["evidence", "interpolation"])
 def test_gradients_equal_central_differences_and_automatic_derivatives(name, form, outputs):
     X, support, H, Y = problem(outputs=outputs)
     S, objective = X[support], objectives(support)[name]
     F = np.zeros((len(X), 0)) if name == "interpolation" else fixed_columns(X)
     kernel = FORMS[form](H)
-    ev = objective(kernel(X, S), F, Y, 1e-2)
+    ones = np.ones(len(X))
+    ev = objective(kernel(X, S), F, Y, 1e-2, ones)
     gradient = kernel.pullback(X, S, ev.kernel_gradient)
 
     def at(z):
-        return objective(kernel.with_theta(z[:-1])(X, S), F, Y, np.exp(z[-1])).value
+        return objective(kernel.with_theta(z[:-1])(X, S), F, Y, np.exp(z[-1]), ones).value
 
     numeric = central_difference(at, np.append(kernel.theta, np.log(1e-2)))
     assert_allclose(
@@ -84,7 +96,7 @@ def test_gradients_equal_central_differences_and_automatic_derivatives(name, for
     assert_allclose(ev.ridge_gradient, ridge, rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["evidence", "least_squares", "interpolation"])
+@pytest.mark.parametrize("name", ["evidence", "interpolation"])
 def test_weighted_gradients_equal_central_differences(name):
     X, support, H, Y = problem()
     w = np.random.default_rng(1).uniform(0.2, 2, size=len(X))
@@ -104,7 +116,7 @@ def test_weighted_gradients_equal_central_differences(name):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_evidence_is_the_density_of_the_targets(outputs, weighted):
     X, support, H, Y = problem(outputs=outputs)
-    w = np.linspace(0.5, 1.5, len(X)) if weighted else None
+    w = np.linspace(0.5, 1.5, len(X)) if weighted else np.ones(len(X))
     K, F = LocalGaussian(H)(X, X[support]), fixed_columns(X)
     for ridge in (1e-6, 1e-2, 1.0):
         assert_allclose(
@@ -121,34 +133,18 @@ def test_single_precision_matrices_are_accumulated_in_double():
     assert_allclose(B, K.T @ Y, rtol=1e-4, atol=1e-5)
 
 
-def test_shared_evidence_and_its_gradient():
-    X, _, _, Y = problem(25)
-    w = np.linspace(0.5, 1.5, 25)
-    kernel = LocalGaussian(np.array([0.8, 1.2, 2.0]))
-    for weight in (None, w):
-        noise = 0.1 * (np.ones(25) if weight is None else 1 / weight)
-        A = kernel(X) + np.diag(noise)
-        ev = shared_evidence(kernel(X), Y, 0.1, weight)
-        dense = np.log(np.sum(Y * np.linalg.solve(A, Y)) / 25) + np.linalg.slogdet(A)[1] / 25
-        assert_allclose(ev.value, dense, rtol=1e-10)
-        numeric = central_difference(
-            lambda z: shared_evidence(kernel.with_theta(z[:-1])(X), Y, np.exp(z[-1]), weight).value,  # noqa: B023
-            np.append(kernel.theta, np.log(0.1)),
-        )
-        gradient = np.append(kernel.pullback(X, X, ev.kernel_gradient), ev.ridge_gradient)
-        assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-7)
-
-
 def test_interpolation_passes_through_the_support_and_refuses_singular_systems():
     X, support, H, Y = problem()
     K = LocalGaussian(H)(X, X[support])
-    coef = interpolation(K, np.zeros((40, 0)), Y, 1e-12, support=support).coef
+    coef = interpolation(K, np.zeros((40, 0)), Y, 1e-12, np.ones(40), support=support).coef
     assert_allclose(K[support] @ coef, Y[support], atol=1e-8)
     with pytest.raises(ValueError, match="no room for fixed columns"):
-        interpolation(K, np.ones((40, 1)), Y, 1e-5, support=support)
+        interpolation(K, np.ones((40, 1)), Y, 1e-5, np.ones(40), support=support)
     K = np.array([[1.0, 4.0], [1.0, 1.0], [0.5, 0.5]])  # eigenvalues -1 and 3: singular at ridge 1
     with pytest.raises(np.linalg.LinAlgError, match="singular on the support"):
-        interpolation(K, np.zeros((3, 0)), np.ones((3, 1)), 1.0, support=np.array([0, 1]))
+        interpolation(
+            K, np.zeros((3, 0)), np.ones((3, 1)), 1.0, np.ones(3), support=np.array([0, 1])
+        )
 
 
 @pytest.mark.parametrize("n", [1, 2, 70])
@@ -158,22 +154,15 @@ def test_the_inverse_from_a_factor(n):
     assert_allclose(inverse_of(factor_of(A.copy())), np.linalg.inv(A), rtol=1e-9, atol=1e-12)
 
 
-def test_weights_of_one_are_no_weights():
-    X, support, H, Y = problem()
-    K = LocalGaussian(H)(X, X[support])
-    given = evidence(K, fixed_columns(X), Y, 1e-2, np.ones(len(X)))
-    assert_allclose(given.coef, evidence(K, fixed_columns(X), Y, 1e-2).coef, rtol=1e-12)
-    doubled = evidence(K, fixed_columns(X), Y, 1e-2, np.full(len(X), 2.0))
-    assert not np.allclose(doubled.coef, given.coef, rtol=1e-3)
-
-
 def test_grid_start_is_the_best_of_the_grid():
     X, support, _, Y = problem()
     widths, ridges = [0.5, 1.0, 2.0], [1e-4, 1e-2, 1.0]
-    regression = LocalRegression(LocalGaussian, evidence, X, X[support], Y, fixed_columns)
+    regression = regression_on(X, support, Y, evidence, fixed_columns)
     value, log_width, log_ridge = initial_state(regression, widths, ridges)
     every = {
-        (h, r): evidence(LocalGaussian(h)(X, X[support]), fixed_columns(X), Y, r).value
+        (h, r): evidence(
+            LocalGaussian(h)(X, X[support]), fixed_columns(X), Y, r, np.ones(len(X))
+        ).value
         for h in widths
         for r in ridges
     }
@@ -181,14 +170,12 @@ def test_grid_start_is_the_best_of_the_grid():
     assert_allclose([value, log_width, log_ridge], [every[best], *np.log(best)], rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["evidence", "least_squares", "interpolation"])
+@pytest.mark.parametrize("name", ["evidence", "interpolation"])
 def test_descent_never_increases_and_reaches_a_stationary_point(name):
     X, support, H, Y = problem(60, 5, 2)
     F = np.zeros((60, 0)) if name == "interpolation" else fixed_columns(X)
     seen = []
-    regression = LocalRegression(
-        LocalGaussian, objectives(support)[name], X, X[support], Y, lambda X: F
-    )
+    regression = regression_on(X, support, Y, objectives(support)[name], lambda X: F)
     path = descend(
         regression,
         np.log(H),
@@ -211,6 +198,7 @@ def test_descent_never_increases_and_reaches_a_stationary_point(name):
         F,
         Y,
         np.exp(seen[2].log_ridge),
+        np.ones(60),
     )
     assert_allclose(there.value + 1e-2 * np.sum(step**2), path.values[3], rtol=1e-10)
     # an independent minimizer from the end finds nothing better nearby
@@ -220,7 +208,7 @@ def test_descent_never_increases_and_reaches_a_stationary_point(name):
         K = LocalGaussian(np.exp(z).reshape(shape))(X, X[support])
         step = z - np.log(H).ravel()
         return (
-            objectives(support)[name](K, F, Y, np.exp(path.end.log_ridge)).value
+            objectives(support)[name](K, F, Y, np.exp(path.end.log_ridge), np.ones(60)).value
             + 1e-2 * step @ step
         )
 
@@ -230,7 +218,7 @@ def test_descent_never_increases_and_reaches_a_stationary_point(name):
 
 def test_descent_stops_when_told():
     X, support, H, Y = problem()
-    regression = LocalRegression(LocalGaussian, evidence, X, X[support], Y, fixed_columns)
+    regression = regression_on(X, support, Y, evidence, fixed_columns)
     path = descend(
         regression, np.log(H), -4.0, max_iter=50, watch=lambda state: state.iteration == 4
     )
@@ -270,46 +258,6 @@ def test_selections_by_target():
     assert {order[0], order[-1]} <= set(spread)
 
 
-@pytest.mark.parametrize("objective", ["evidence", "interpolation"])
-def test_growth_ends_only_at_the_bound_or_the_cap(objective):
-    X, _, _, Y = problem(80, d=2)
-    settings = Settings(objective, 8, "y", None, 50, growth=1e-9, max_support=20)
-    support = select_support(X, Y, 8, "y", 0)
-    expansion, _, _ = LocalLearner("gaussian", settings).learn(Rows(X, Y), support)
-    assert len(expansion.support) == len(np.unique(expansion.support)) == 20
-    assert_array_equal(expansion.support[:8], support)
-    easy = settings._replace(growth=1.0, max_support=80)
-    expansion, _, _ = LocalLearner("gaussian", easy).learn(Rows(X, Y), support)
-    errors = (with_coefficients(expansion, Rows(X, Y), easy).predict(X, X) - Y) ** 2
-    assert errors.max() <= 1.0 * (1 + 1e-6) and len(expansion.support) < 80
-
-
-def test_all_rows_model_is_kernel_ridge():
-    X, _, _, Y = problem(40)
-    model = with_coefficients(
-        Expansion("gaussian", np.arange(40), np.log(0.7), np.log(0.2), 0.0), Rows(X, Y)
-    )
-    peer = KernelRidge(kernel="rbf", gamma=0.5 / 0.49, alpha=0.2).fit(X, Y)
-    T = np.random.default_rng(8).normal(size=(5, 3))
-    assert_allclose(model.predict(T, X), peer.predict(T), rtol=1e-8)
-
-
-def ridge_criteria(X, Y, weight, width, ridge):
-    """Weighted leave-one-out error of Gaussians, and the evidence with a linear kernel, by direct solutions."""
-    n = len(X)
-    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2) / width**2)
-    error = 0.0
-    for i in range(n):
-        others = np.delete(np.arange(n), i)
-        system = K[np.ix_(others, others)] + ridge * np.diag(1 / weight[others])
-        prediction = K[i, others] @ np.linalg.solve(system, Y[others])
-        error += weight[i] * np.sum((Y[i] - prediction) ** 2)
-    covariance = K + X @ X.T / X.shape[1] + 1 + ridge * np.diag(1 / weight)
-    fit = np.sum(Y * np.linalg.solve(covariance, Y))
-    logdet = np.linalg.slogdet(covariance)[1] + np.log(weight).sum()
-    return error, np.log(fit / n) + logdet / n
-
-
 @pytest.mark.parametrize(
     ("errors", "last"),
     [
@@ -320,98 +268,17 @@ def ridge_criteria(X, Y, weight, width, ridge):
     ],
 )
 def test_a_descent_ends_after_two_checkpoints_without_a_gain(errors, last):
-    held = Rows(np.zeros((1, 1)), np.zeros((1, 1)))
-    watch = Watch(validation=held, checkpoints=LIMITS.checkpoints)
+    held = Rows(np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1))
+    watch = Watch(silent, held, LIMITS.checkpoints)
 
     class Problem:
         def predict(self, state, X):
             return np.array([[np.sqrt(errors[LIMITS.checkpoints.index(state.iteration)])]])
 
     for iteration in LIMITS.checkpoints:
-        state = State(iteration, 0.0, np.zeros(1), 0.0)
-        if watch.after("", Problem(), state):
+        if watch("", Problem(), np.zeros(1), State(iteration, 0.0, np.zeros(1), 0.0)):
             break
     assert watch.kept[-1].state.iteration == last
-
-
-def test_a_form_that_its_rival_leaves_no_weight_is_given_up():
-    X, _, _, _ = problem(300, d=3)
-    Y = np.sin(2 * np.exp(X[:, :1])) + X[:, 1:2] ** 2
-    folds = [(np.arange(200), np.arange(200, 300))]
-    rows, learner = Rows(X, Y), LocalLearner("gaussian", Settings(n_support=20, max_iter=80))
-    supports = fold_supports(rows, folds, learner.settings)
-    alone = learner.validate(rows, folds, supports)
-    assert alone.curve[-1][0] > 20
-    exact = dict.fromkeys(LIMITS.checkpoints, Y[200:] + 1e-6)
-    beaten = learner.validate(rows, folds, supports, alone._replace(checkpoints=exact))
-    assert beaten.curve == alone.curve[:4] and beaten.curve[-1][0] == 20
-    useless = alone._replace(checkpoints={k: 0 * Y[200:] for k in LIMITS.checkpoints})
-    assert learner.validate(rows, folds, supports, useless).curve == alone.curve
-
-
-def test_shared_bandwidths_need_few_rows_and_stop_when_they_gain_little():
-    X, support, _, _ = problem(5000, 20, 3)
-    Y = np.sin(2 * X[:, :1]) + 0.1 * np.random.default_rng(0).normal(size=(5000, 1))
-    steps = []
-    learner = LocalLearner(
-        "gaussian", Settings(n_support=20), lambda info: steps.append(info["value"])
-    )
-    wide = learner.learn_shared(Rows(X, Y), support).log_bandwidths
-    assert 5 < len(steps) < 60 and steps[-6] - steps[-1] < 2.5e-3
-    again = LocalLearner("gaussian", learner.settings)
-    longer = again.learn_shared(Rows(X[:2000], Y[:2000]), support % 2000).log_bandwidths
-    assert_allclose(wide[0], longer[0], atol=0.3)
-    assert wide[0] < wide[1] - 1 and wide[0] < wide[2] - 1  # only the first feature matters
-
-
-def test_further_rows_refine_and_bad_rows_are_undone():
-    X, support, H, Y = problem(400, 12, 2)
-    rows, held = Rows(X, Y), np.arange(300, 400)
-    start = Expansion("gaussian", support, np.log(H), np.log(1e-3))
-    learner = LocalLearner("gaussian", Settings(n_support=12, max_iter=20))
-    noise = np.random.default_rng(0).normal(size=(100, 1))
-    good, bad = (lambda: Rows(X[:200], Y[:200])), (lambda: Rows(X[200:300], noise))
-    candidate = Validated(start, np.zeros((0, 1)), np.zeros(0), curve=[(40, np.inf)])
-    refined = learner.refine(candidate, rows, [good, bad], held)
-    assert [iteration for iteration, _ in refined.curve] == [40, 60, 80]
-    assert refined.curve[1][1] < refined.curve[2][1]
-    only = learner.refine(candidate, rows, [good], held)
-    assert_array_equal(refined.expansion.log_bandwidths, only.expansion.log_bandwidths)
-    untouched = learner.refine(candidate._replace(curve=[(40, 0.0)]), rows, [good], held)
-    assert untouched.expansion is start
-
-
-@pytest.mark.parametrize(
-    "settings", [Settings(n_support=8, ridge=0.01), Settings("least_squares", n_support=8)]
-)
-def test_a_given_ridge_is_kept_where_validation_chooses_no_iterations(settings):
-    X, _, _, Y = problem()
-    unlearned = Validated(None, np.zeros((0, 1)), np.zeros(0), n_iter=0)
-    model = LocalLearner("gaussian", settings).learn_again(unlearned, Rows(X, Y)).expansion
-    assert_allclose(np.exp(model.log_ridge), 1e-5 if settings.ridge is None else settings.ridge)
-    assert_array_equal(model.log_bandwidths, np.tile(model.log_bandwidths[0], (8, 1)))
-
-
-def test_grid_start_is_where_centers_see_other_rows():
-    X, labels = make_classification(
-        800,
-        50,
-        n_informative=5,
-        n_redundant=0,
-        class_sep=0.7,
-        n_clusters_per_class=4,
-        random_state=0,
-    )
-    X, Y = (X - X.mean(axis=0)) / X.std(axis=0), 2.0 * labels[:, None] - 1
-    S = X[:50]
-    regression = LocalRegression(LocalGaussian, evidence, X, S, Y - Y.mean(), fixed_columns)
-    widths = np.sqrt(50) * 2.0 ** np.arange(-4, 6)
-    _, log_width, _ = initial_state(regression, widths, np.logspace(-7, 0.5, 16))
-    K = LocalGaussian(np.exp(log_width))(X, S)
-    # where the evidence alone would start, it is 1: the row of the center
-    assert np.median(K.sum(axis=0)) > 1.5
-    only = initial_state(regression, widths[:1], [1e-3])
-    assert_allclose(only[1], np.log(widths[0]))  # none sees any: the best there is
 
 
 @pytest.mark.parametrize("n, q", [(1, 1), (2, 3), (30, 2)])
@@ -446,3 +313,62 @@ def test_shifted_systems_are_infinite_if_the_matrix_is_not_definite():
     quadratic, logdet = shifted_systems(A, np.ones((3, 1)), np.array([1.0, 2.5]))
     assert np.isinf(quadratic[0]) and np.isinf(logdet[0])
     assert_allclose(quadratic[1], 1 / 3.5 + 1 / 0.5 + 1 / 5.5)
+
+
+@pytest.mark.parametrize("objective", ["evidence", "interpolation"])
+def test_growth_ends_only_at_the_bound_or_the_cap(objective):
+    X, _, _, Y = problem(80, d=2)
+    rows = Rows(X, Y, np.ones(80))
+    capped = Support(8, selection="y", max_error=1e-9, max_support=20)
+    learned = learner_of(capped, objective, 50).learn(rows)
+    assert len(learned.support) == len(np.unique(learned.support)) == 20
+    assert_array_equal(learned.support[:8], select_support(X, Y, 8, "y", 0))
+    sizes, errors = zip(*learned.growth)
+    assert sizes[0] == 8 and sizes[-1] == 20 and np.all(np.diff(sizes) > 0)
+    assert errors[-1] > 1e-9
+    learned = learner_of(Support(8, selection="y", max_error=1.0), objective, 50).learn(rows)
+    assert learned.growth[-1][1] <= 1.0 and len(learned.support) < 80
+
+
+def test_shared_bandwidths_need_few_rows_and_stop_when_they_gain_little():
+    X, support, _, _ = problem(5000, 20, 3)
+    Y = np.sin(2 * X[:, :1]) + 0.1 * np.random.default_rng(0).normal(size=(5000, 1))
+    steps = []
+    learner = learner_of(report=lambda info: steps.append(info["value"]))
+    wide = learner.shared(Rows(X, Y, np.ones(5000)), support).log_bandwidths
+    assert 5 < len(steps) < 60 and steps[-6] - steps[-1] < 2.5e-3
+    assert wide[0] < wide[1] - 1 and wide[0] < wide[2] - 1  # only the first feature matters
+
+
+@pytest.mark.parametrize("objective, ridge", [("evidence", 0.01), ("interpolation", None)])
+def test_a_given_ridge_is_kept(objective, ridge):
+    X, _, _, Y = problem()
+    learned = learner_of(8, objective, 5, ridge).learn(Rows(X, Y, np.ones(len(X))))
+    assert_allclose(np.exp(learned.log_ridge), 1e-5 if ridge is None else ridge)
+
+
+def test_iterations_of_a_fold_are_chosen_by_the_others():
+    """The targets of two folds are noise, so their best is the start: that of the third, its own end or not."""
+    random = np.random.RandomState(1)
+    X = random.uniform(-2, 2, size=(120, 1))
+    Y = np.sin(4 * X)
+    folds = make_folds(3, X, random_state=0)
+    for _, test in folds[:2]:
+        Y[test] = random.normal(size=(len(test), 1))
+    rows = Rows(X, Y, np.linspace(0.5, 1.5, 120))
+    learner = learner_of(30)
+    validated = learner.validate(rows, folds)
+    assert len(validated.predictions) == 120
+    kept = []
+    for train, test in folds:
+        watch = Watch(silent, rows.take(test), LIMITS.checkpoints)
+        replace(learner, n_support=20).learn(rows.take(train), watch)
+        kept.append(watch.kept)
+    n_common = min(map(len, kept))
+    errors = np.array([[point.error for point in each[:n_common]] for each in kept])
+    start = 0
+    for fold, (_, test) in enumerate(folds):
+        chosen = np.delete(errors, fold, axis=0).mean(axis=0).argmin()
+        of_fold = validated.predictions[start : start + len(test)]
+        start += len(test)
+        assert_allclose(of_fold, kept[fold][chosen].predictions, rtol=1e-8, atol=1e-8)

@@ -13,7 +13,6 @@ from mercerless.core.conformal import set_thresholds
 from mercerless.core.folds import OutOfFold, assign_folds, blind_folds, splits_of
 from mercerless.core.suspects import suspect_labels
 from mercerless.kernels import TL1, Gaussian
-from mercerless.lab.spread import fit_spread
 from mercerless.similarity import landmarks
 from mercerless.similarity import stack as similarity
 from mercerless.similarity.directions import row_profiles
@@ -513,11 +512,3 @@ def test_units_of_several_are_medians_of_distances_that_are_not_zero():
     units = model.fit({"a": D, "b": 3.0 * D}, labels).stack_.units
     assert_allclose(units["a"], np.median(D[D > 0.0] ** 2))
     assert_allclose(units["b"], 9.0 * units["a"])
-
-
-def test_deviations_by_noise_do_not_prove_themselves():
-    gains = []
-    for seed in range(8):
-        rng = np.random.RandomState(seed)
-        gains.append(fit_spread(rng.normal(size=40), rng.normal(size=(40, 6))).gain)
-    assert np.sum(np.array(gains) > 0.0) <= 2

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import MultiOutputMixin, is_classifier
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,13 +30,7 @@ from mercerless.asymmetric.solver import (
 from mercerless.core.basis import Basis
 from mercerless.core.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.core.conformal import ConformalMixin
-from mercerless.core.estimator import (
-    KernelPredictor,
-    NamedClassifierMixin,
-    NamedRegressorMixin,
-    class_scores,
-    signed_targets,
-)
+from mercerless.core.estimator import KernelPredictor, class_scores, signed_targets
 from mercerless.core.folds import OutOfFold
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers
@@ -234,7 +228,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         return self.side_ != "left" and reverse is None and self._basis.given_as_matrix
 
 
-class AsymmetricRidge(MultiOutputMixin, NamedRegressorMixin, _Asymmetric):
+class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     """Ridge regression with a kernel, or a matrix of directed similarities, that need not be symmetric.
 
     An asymmetric kernel ``k(t, x)`` has two regressors: ``f1(t) = k(t, X) a + c`` with ``(K + alpha I) a + c = y``, and
@@ -349,7 +343,7 @@ class AsymmetricRidge(MultiOutputMixin, NamedRegressorMixin, _Asymmetric):
         return P[:, 0] if self.out_of_fold_.target.ndim == 1 else P
 
 
-class AsymmetricRidgeClassifier(NamedClassifierMixin, _Asymmetric):
+class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
     """Classification by `AsymmetricRidge` on indicator targets, for any number of classes.
 
     Two classes have the targets plus and minus one, more have one column each. Ridge and side minimize the exact

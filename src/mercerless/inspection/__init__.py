@@ -4,11 +4,12 @@ from mercerless.hyper.display import KernelCurveDisplay, LearnedKernelDisplay
 from mercerless.inspection.reasons import ReasonsDisplay
 from mercerless.inspection.spectra import KernelMatrixDisplay, SpectrumDisplay
 from mercerless.krein.display import KreinPartsDisplay, ValidationSurfaceDisplay
-from mercerless.lab.display import BandwidthDisplay
+from mercerless.lab.display import BandwidthDisplay, GrowthDisplay
 from mercerless.similarity.display import StackDisplay
 
 __all__ = [
     "BandwidthDisplay",
+    "GrowthDisplay",
     "KernelCurveDisplay",
     "KernelMatrixDisplay",
     "KreinPartsDisplay",

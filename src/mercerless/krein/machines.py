@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d
 
 from mercerless.core.basis import Basis
 from mercerless.core.blocks import blockwise
-from mercerless.core.estimator import NamedClassifierMixin, NamedRegressorMixin, pair_votes
+from mercerless.core.estimator import pair_votes
 from mercerless.core.folds import fold_numbers, some_rows
 from mercerless.core.memory import check_memory
 from mercerless.core.svm import Machine, Stabilized, pair_machines, stabilize, tube_machine
@@ -157,11 +158,15 @@ def best_cost(
             losses[new] = loss(K[np.ix_(new, own)] @ coef + intercept, target[new])
         return float(np.average(losses, weights=weight))
 
-    errors = [held_out_loss(cost) for cost in LIMITS.costs]
+    errors: list[float] = []
+    for cost in LIMITS.costs:
+        errors.append(held_out_loss(cost))
+        if len(errors) > 2 and min(errors[-2:]) > min(errors):  # strong costs take long
+            break
     return LIMITS.costs[int(np.argmin(errors))]
 
 
-class KreinSVC(NamedClassifierMixin, _KreinMachine):
+class KreinSVC(ClassifierMixin, _KreinMachine):
     """Support vector classification with an indefinite kernel.
 
     Trains on the flipped kernel matrix ``|K|`` (stabilization in the Krein space) and predicts with the original
@@ -299,7 +304,7 @@ class KreinSVC(NamedClassifierMixin, _KreinMachine):
         return self.classes_[pair_votes(scores, len(self.classes_)).argmax(axis=1)]
 
 
-class KreinSVR(NamedRegressorMixin, _KreinMachine):
+class KreinSVR(RegressorMixin, _KreinMachine):
     """Support vector regression with an indefinite kernel.
 
     Minimizes ``(||f+||^2 + negative_penalty ||f-||^2) / 2 + C sum max(0, |y - f| - epsilon)`` by training on the

@@ -8,20 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import is_classifier
+from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
 from mercerless.core.blocks import blockwise, is_dask
 from mercerless.core.calibration import calibrate_scores, cross_calibrate
 from mercerless.core.conformal import ConformalMixin
 from mercerless.core.descent import GradientSearch
-from mercerless.core.estimator import (
-    GroupedPredictor,
-    NamedClassifierMixin,
-    NamedRegressorMixin,
-    class_scores,
-    signed_targets,
-)
+from mercerless.core.estimator import GroupedPredictor, class_scores, signed_targets
 from mercerless.core.folds import (
     OutOfFold,
     assign_folds,
@@ -401,7 +395,7 @@ def _shaped(values: NDArray, shape: tuple[int, ...]) -> Any:
     return values if shape else float(values[0])
 
 
-class KreinRidge(NamedRegressorMixin, _KreinLeastSquares):
+class KreinRidge(RegressorMixin, _KreinLeastSquares):
     """Least squares with an indefinite kernel: one penalty for each part of the spectrum.
 
     Minimizes ``mean((y - f)^2) + alpha_positive ||f+||^2 + alpha_negative ||f-||^2`` over functions ``f = f+ + f-`` of
@@ -552,7 +546,7 @@ class KreinRidge(NamedRegressorMixin, _KreinLeastSquares):
         return tags
 
 
-class KreinRidgeClassifier(NamedClassifierMixin, _KreinLeastSquares):
+class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
     """Classification by least squares with an indefinite kernel, with calibrated probabilities.
 
     One-vs-rest targets of +-1 for `KreinRidge`'s problem, all classes sharing one eigendecomposition. Scores of the

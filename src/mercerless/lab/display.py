@@ -1,4 +1,6 @@
-"""Pictures of a LAB model: its bandwidths."""
+"""Pictures of a LAB model: its bandwidths, and the growth of its support."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.core.display import Display
-from mercerless.lab.model import LocalForm
+from mercerless.core.display import Color, Display
 
 
 @dataclass(eq=False, repr=False)
@@ -32,7 +33,7 @@ class BandwidthDisplay(Display):
 
     See Also
     --------
-    KernelMatrixDisplay : A kernel matrix.
+    GrowthDisplay : How the support grew.
 
     Examples
     --------
@@ -63,10 +64,10 @@ class BandwidthDisplay(Display):
 
         Parameters
         ----------
-        estimator : LABRegressor, LABClassifier or LocalForm
-            A fitted model, or a kernel form among the ``members_`` of a `TableRegressor` or `TableClassifier`.
+        estimator : LABRegressor or LABClassifier
+            A fitted model.
         feature_names : sequence of str or None, default=None
-            Names (of a form those of ``encoding_.names``); None takes the names seen in fit, or numbers.
+            Names; None takes the names seen in fit, or numbers.
         max_features : int, default=20
             How many features are drawn.
         ax : matplotlib Axes or None, default=None
@@ -77,14 +78,10 @@ class BandwidthDisplay(Display):
         display : BandwidthDisplay
             The drawn display.
         """
-        if isinstance(estimator, LocalForm):
-            form = estimator
-            names = [f"x{j}" for j in range(form.centers.shape[1])]
-        else:
-            check_is_fitted(estimator)
-            form = estimator.expansion_
-            names = [f"x{j}" for j in range(estimator.n_features_in_)]
-            names = list(getattr(estimator, "feature_names_in_", names))
+        check_is_fitted(estimator)
+        form = estimator.expansion_
+        names = [f"x{j}" for j in range(estimator.n_features_in_)]
+        names = list(getattr(estimator, "feature_names_in_", names))
         if feature_names is not None:
             names = list(feature_names)
         widths = form.bandwidths
@@ -106,3 +103,66 @@ class BandwidthDisplay(Display):
         ax.set_xlabel("support points, by prediction")
         ax.set_title(f"Where features matter ({self.form} form)")
         ax.figure.colorbar(picture, ax=ax, label="1 / bandwidth")
+
+
+@dataclass(eq=False, repr=False)
+class GrowthDisplay(Display):
+    """How the support of a LAB model grew: the largest squared error after every round.
+
+    Create it with `from_estimator`.
+
+    Parameters
+    ----------
+    n_support : ndarray of shape (n_rounds,)
+        Support points.
+    error : ndarray of shape (n_rounds,)
+        The largest squared error of a row.
+    bound : float or None, default=None
+        The error at which growth ends.
+
+    See Also
+    --------
+    BandwidthDisplay : What the support points have learned.
+
+    Examples
+    --------
+    >>> from mercerless import LABRegressor, Support
+    >>> from mercerless.datasets import make_lab_function
+    >>> from mercerless.inspection import GrowthDisplay
+    >>> X, y = make_lab_function(200, function="f1", random_state=0)
+    >>> model = LABRegressor(Support(20, max_error=0.5), objective="interpolation", max_iter=50).fit(X, y)
+    >>> bool(GrowthDisplay.from_estimator(model).error[-1] <= 0.5)
+    True
+    """
+
+    n_support: NDArray
+    error: NDArray
+    bound: float | None = None
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Draw the growth of a fitted model.
+
+        Parameters
+        ----------
+        estimator : LABRegressor or LABClassifier
+            Fitted with a `Support` that grows.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : GrowthDisplay
+            The drawn display.
+        """
+        check_is_fitted(estimator)
+        bound = getattr(estimator.n_support, "max_error", None)
+        n_support, error = estimator.growth_curve_.T
+        return cls(n_support, error, bound).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        ax.plot(self.n_support, self.error, marker=".", color=Color.POSITIVE)
+        if self.bound is not None:
+            ax.axhline(self.bound, color=Color.NEGATIVE, linewidth=0.8, label="max_error")
+            ax.legend(frameon=False)
+        ax.set(xlabel="support points", ylabel="largest squared error", yscale="log")

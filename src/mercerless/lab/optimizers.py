@@ -1,14 +1,17 @@
-"""Steps of gradient descent on batches, as Algorithm 1 of the LAB paper takes them."""
+"""Algorithm 1 of the LAB paper: steps of gradient descent on batches, and a support that grows."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from mercerless.core.validation import check_number, weights_or_ones
-from mercerless.lab.solver import LocalRegression, interpolation
+from mercerless.core.descent import Report
+from mercerless.core.validation import check_number
+from mercerless.lab.solver import LocalRegression, State, interpolation, relative_norm
 
 # gives the change of the parameters for a gradient, one step after the other
 Update = Callable[[NDArray], NDArray]
@@ -30,8 +33,6 @@ class SGD(BaseEstimator):
         Rows of a step, drawn anew from those that are not in the support.
     n_steps : int, default=500
         Steps for every support, L in Algorithm 1.
-    final_steps : int or None, default=None
-        Steps for the last support, after all growth; None means `n_steps`.
     initial_scale : float, default=1.0
         The start, sigma_0 in the paper's Tables 3 and 4: ``theta = sqrt(initial_scale / n_features)`` for features in
         [-1, 1], as in the authors' code; the paper does not say what it scales. Of several optimizers that of the
@@ -59,13 +60,11 @@ class SGD(BaseEstimator):
         *,
         batch_size: int = 128,
         n_steps: int = 500,
-        final_steps: int | None = None,
         initial_scale: float = 1.0,
     ) -> None:
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.n_steps = n_steps
-        self.final_steps = final_steps
         self.initial_scale = initial_scale
 
 
@@ -83,8 +82,6 @@ class Adam(SGD):
         Rows of a step, drawn anew from those that are not in the support.
     n_steps : int, default=500
         Steps for every support, L in Algorithm 1.
-    final_steps : int or None, default=None
-        Steps for the last support, after all growth; None means `n_steps`.
     initial_scale : float, default=1.0
         The start, sigma_0 in the paper's Tables 3 and 4: ``theta = sqrt(initial_scale / n_features)``.
 
@@ -114,7 +111,6 @@ def check_optimizer(optimizer: SGD) -> None:
     check_number("learning_rate", optimizer.learning_rate)
     check_number("batch_size", optimizer.batch_size, whole=True)
     check_number("n_steps", optimizer.n_steps, whole=True)
-    check_number("final_steps", optimizer.final_steps, whole=True, none=True)
     check_number("initial_scale", optimizer.initial_scale)
 
 
@@ -143,11 +139,15 @@ def _adam_update(learning_rate: float) -> Update:
 
 
 class Steps(NamedTuple):
-    """The result of steps on batches."""
+    """The result of Algorithm 1."""
 
-    theta: NDArray  # (m, d), the paper's bandwidths
+    support: NDArray
+    log_bandwidths: NDArray  # (m, d), of the library
     values: NDArray  # the mean squared error of every batch, before its step
-    diverged: bool  # whether a system was singular or numbers were not finite
+    growth: list[tuple[int, float]]  # support points and the largest squared error, round by round
+    certificate: (
+        float  # infinite if the steps for the last support raised the objective or broke down
+    )
 
 
 def bandwidths_of(form: str, theta: NDArray) -> NDArray:
@@ -156,48 +156,88 @@ def bandwidths_of(form: str, theta: NDArray) -> NDArray:
     return 1.0 / (factor * np.maximum(np.abs(theta), 1e-12))
 
 
-def take_steps(
+def learn_in_batches(
+    problem_of: Callable[[NDArray], LocalRegression],
+    form: str,
+    support: NDArray,
+    optimizers: Sequence[SGD],
+    grow: Callable[[LocalRegression, State, NDArray], tuple[NDArray, float]],
+    ridge: float,
+    random: np.random.RandomState,
+    report: Report,
+) -> Steps:
+    """Algorithm 1: steps on batches for the support, rows with large errors join it, and again until all are small.
+
+    ``theta += update(d/dtheta sum over the batch of w_i |f(x_i) - y_i|^2)``, where f interpolates the support (with the
+    ridge) and its coefficients depend on theta too. New support points start with the mean of theta, as in the
+    authors' code; the paper does not say. The derivatives are exact. Cost of a step ``O(m^3 + b m d)``.
+
+    Nothing keeps the objective (12) from rising. The certificate is its largest derivative in a log bandwidth at the
+    end relative to the start, both on all rows.
+    """
+    problem = problem_of(support)
+    d = problem.X.shape[1]
+    theta = np.full((len(support), d), np.sqrt(optimizers[0].initial_scale / d))
+    first, before = _on_all_rows(problem, form, theta, ridge)
+    values: list[float] = []
+    growth: list[tuple[int, float]] = []
+    while True:
+        broke_down = False
+        for optimizer in optimizers:
+            theta, diverged = _take_steps(
+                problem, form, theta, support, optimizer, ridge, random, values, report
+            )
+            broke_down |= diverged
+        state = State(0, 0.0, np.log(bandwidths_of(form, theta)), float(np.log(ridge)))
+        new, error = grow(problem, state, support)
+        growth.append((len(support), error))
+        if len(new) == 0 or broke_down:
+            break
+        theta = np.vstack([theta, np.full((len(new), d), theta.mean())])
+        support = np.concatenate([support, new])
+        problem = problem_of(support)
+        _, before = _on_all_rows(problem, form, theta, ridge)
+    last, after = _on_all_rows(problem, form, theta, ridge)
+    certificate = relative_norm([first, last])
+    if broke_down or after > before:
+        certificate = np.inf
+    return Steps(support, state.log_bandwidths, np.array(values), growth, certificate)
+
+
+def _take_steps(
     problem: LocalRegression,
     form: str,
     theta: NDArray,
     support: NDArray,
     optimizer: SGD,
-    n_steps: int,
+    ridge: float,
     random: np.random.RandomState,
-    report: Callable[[dict], bool],
-    ridge: float = 1e-5,
-) -> Steps:
-    """Lines 6 to 9 of Algorithm 1: steps in theta for a given support, each on a batch of the other rows.
+    values: list[float],
+    report: Report,
+) -> tuple[NDArray, bool]:
+    """Lines 6 to 9: theta after the steps, each on a batch of the rows off the support, and whether they broke down.
 
-    ``theta += update(d/dtheta sum over the batch of w_i |f(x_i) - y_i|^2)``, where f interpolates the support (with the
-    ridge) and its coefficients depend on theta too. The derivatives are exact. Cost of a step ``O(m^3 + b m d)``.
-    Steps end early if the system of the support is singular, or if numbers are not finite any more; theta is then
-    that before the step. Without other rows there are no steps.
+    They do if the system of the support is singular, or if numbers are not finite any more; theta is then that before.
     """
     rest = np.setdiff1d(np.arange(len(problem.X)), support)
     if len(rest) == 0:
-        return Steps(theta, np.zeros(0), False)
-    size = min(optimizer.batch_size, len(rest))
+        return theta, False
     update = new_update(optimizer)
-    values: list[float] = []
-    solvable = theta  # the last theta whose system was solved
-    for step in range(n_steps):
-        batch = random.choice(rest, size, replace=False)
-        try:
-            value, gradient = _evaluate(problem, form, theta, ridge, support, batch)
-        except np.linalg.LinAlgError:
-            return Steps(solvable, np.array(values), True)
-        solvable = theta
-        values.append(value)
-        theta = theta + update(gradient)
-        info = {"stage": f"{form}: steps on batches", "iteration": step + 1, "value": value}
-        if report(info):
-            break
+    solvable = theta
     try:
+        for step in range(optimizer.n_steps):
+            batch = random.choice(rest, min(optimizer.batch_size, len(rest)), replace=False)
+            value, gradient = _evaluate(problem, form, theta, ridge, support, batch)
+            solvable = theta
+            values.append(value)
+            theta = theta + update(gradient)
+            info = {"stage": "steps on batches", "iteration": step + 1, "value": value}
+            if report(info):
+                break
         _evaluate(problem, form, theta, ridge, support, rest[:1])
     except np.linalg.LinAlgError:
-        return Steps(solvable, np.array(values), True)
-    return Steps(theta, np.array(values), False)
+        return solvable, True
+    return theta, False
 
 
 def _evaluate(
@@ -213,7 +253,7 @@ def _evaluate(
         raise np.linalg.LinAlgError("theta is not a number any more.")
     rows = np.concatenate([support, batch])
     X = problem.X[rows]
-    weight = weights_or_ones(problem.weight, len(problem.X))[rows]
+    weight = problem.weight[rows]
     kernel = problem.kernel(bandwidths_of(form, theta))
     K = kernel(X, problem.S)
     none = np.zeros((len(rows), 0))
@@ -223,3 +263,16 @@ def _evaluate(
     in_log_bandwidths = kernel.pullback(X, problem.S, at.kernel_gradient, K)
     total_weight = weight[len(support) :].sum()
     return at.value, -total_weight * in_log_bandwidths.reshape(theta.shape) / theta
+
+
+def _on_all_rows(
+    problem: LocalRegression, form: str, theta: NDArray, ridge: float
+) -> tuple[float, float]:
+    """The largest derivative of the objective (12) in a log bandwidth, and its value, on all rows."""
+    if len(problem.X) == len(problem.S):
+        return 0.0, 0.0
+    kernel = problem.kernel(bandwidths_of(form, theta))
+    K = kernel(problem.X, problem.S)
+    at = problem.objective(K, problem.F, problem.Y, ridge, problem.weight)
+    gradient = kernel.pullback(problem.X, problem.S, at.kernel_gradient, K)
+    return float(np.abs(gradient).max()), at.value

@@ -1,6 +1,6 @@
 """Regression on local kernels: the coefficients in closed form, the bandwidths by safeguarded descent.
 
-``weight`` are always the weights of the rows, nonnegative and about one on average; None means one for every row.
+``weight`` are always the weights of the rows, nonnegative and about one on average.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, eigh, lu_solve
+from scipy.linalg import cho_factor, cho_solve, lu_solve
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
 from mercerless.core.linalg import factorize, shifted_systems
 from mercerless.core.memory import row_blocks
-from mercerless.core.validation import weights_or_ones
 from mercerless.kernels.local import FixedPoints
 
 
@@ -90,7 +89,7 @@ class LocalRegression:
     S: NDArray
     Y: NDArray
     fixed: Callable[[NDArray], NDArray]  # fixed(X) are columns beside those of the kernel
-    weight: NDArray | None = None
+    weight: NDArray
 
     @cached_property
     def F(self) -> NDArray:
@@ -123,9 +122,7 @@ def gram(Phi: NDArray, Y: NDArray) -> tuple[NDArray, NDArray]:
     return A, B
 
 
-def evidence(
-    K: NDArray, F: NDArray, Y: NDArray, ridge: float, weight: NDArray | None = None
-) -> Evaluation:
+def evidence(K: NDArray, F: NDArray, Y: NDArray, ridge: float, weight: NDArray) -> Evaluation:
     """Minus the log evidence of ``Y = [K, F] coef + noise``, per row and up to constants.
 
     ``E = log Q + (logdet A - p log(ridge N)) / N`` with ``A = Phi^T Phi + ridge N I``, ``Phi = [K, F]``,
@@ -154,34 +151,8 @@ def evidence(
     return Evaluation(float(value), _unweighted(G, weight), float(ridge_gradient), coef)
 
 
-def least_squares(
-    K: NDArray, F: NDArray, Y: NDArray, ridge: float, weight: NDArray | None = None
-) -> Evaluation:
-    """``min over coef of |Y - [K, F] coef|^2 / N + ridge |coef|^2`` (variable projection); arguments as in `evidence`.
-
-    By the envelope theorem the derivatives need no adjoint system.
-    """
-    Phi, Y, N = _weighted(K, F, Y, weight)
-    m = K.shape[1]
-    A, B = gram(Phi, Y)
-    A[np.diag_indices(len(A))] += ridge * N
-    coef = cho_solve(factor_of(A), B, check_finite=False)
-    R = _residual(Phi, coef, Y)
-    penalty = ridge * np.sum(coef * coef)
-    G = (coef[:m] * (2 / N)).astype(Phi.dtype) @ R.T.astype(Phi.dtype)
-    return Evaluation(
-        float(np.sum(R * R) / N + penalty), _unweighted(G, weight), float(penalty), coef
-    )
-
-
 def interpolation(
-    K: NDArray,
-    F: NDArray,
-    Y: NDArray,
-    ridge: float,
-    weight: NDArray | None = None,
-    *,
-    support: NDArray,
+    K: NDArray, F: NDArray, Y: NDArray, ridge: float, weight: NDArray, *, support: NDArray
 ) -> Evaluation:
     """The paper's objective: interpolate the support data, measure the squared error on the other rows.
 
@@ -202,7 +173,7 @@ def interpolation(
     A[np.diag_indices(len(A))] += ridge
     factor = factorize(A, "K + ridge I is singular on the support; change the ridge.")
     coef = lu_solve(factor, Y[support], check_finite=False)
-    w = weights_or_ones(weight, len(K))[rest]
+    w = weight[rest]
     N = np.sum(w) or 1.0  # without other rows the value is 0
     residual = K[rest] @ coef - Y[rest]
     value = np.sum(w[:, None] * residual**2) / N
@@ -212,48 +183,6 @@ def interpolation(
     G[rest] = (2 / N) * R @ coef.T
     G[support] = -U @ coef.T
     return Evaluation(float(value), G, float(-ridge * np.sum(U * coef)), coef)
-
-
-def shared_evidence(
-    K: NDArray, Y: NDArray, ridge: float, weight: NDArray | None = None
-) -> Evaluation:
-    """Minus the log evidence of kernel ridge regression with all rows as centers, per row and up to constants.
-
-    ``E = log(tr(Y^T coef) / N) + logdet(A) / N`` with ``A = K + ridge D``, ``coef = A^-1 Y``, ``D = diag(1 / weight)``:
-    the evidence of a Gaussian process with covariance K, symmetric positive semi-definite, its scale eliminated. Cost
-    ``O(n^3)``.
-    """
-    n = len(K)
-    noise = ridge * noise_variances(weight, n)
-    A = K.copy()
-    A[np.diag_indices(n)] += noise
-    factor = factor_of(A)
-    coef = cho_solve(factor, Y, check_finite=False)
-    Q = max(np.sum(Y * coef) / n, LIMITS.tiny)
-    value = np.log(Q) + 2 * np.sum(np.log(np.diag(factor[0]))) / n
-    G = inverse_of(factor)  # the derivative of logdet(A)
-    G -= coef @ coef.T / Q
-    G /= n
-    return Evaluation(float(value), G, float(np.sum(noise * np.diag(G))), coef)
-
-
-def leave_one_out(K: NDArray, Y: NDArray, ridges: NDArray) -> NDArray:
-    """The squared leave-one-out errors of kernel ridge regression, summed over rows, for every ridge.
-
-    ``sum_i |y_i - f_{-i}(x_i)|^2`` with ``f = K (K + ridge I)^-1 Y``, exact: the residual without row i is
-    ``(A^-1 Y)_i / (A^-1)_ii``. One eigendecomposition of K, which is overwritten, serves all ridges.
-    """
-    e, V = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
-    shifted = np.maximum(e, 0)[:, None] + ridges
-    q = V.T @ Y
-    diagonals = (V * V) @ (1 / shifted)
-    residuals = (V @ (q / s[:, None]) / g[:, None] for s, g in zip(shifted.T, diagonals.T))
-    return np.array([np.sum(residual**2) for residual in residuals])
-
-
-def noise_variances(weight: NDArray | None, n: int) -> NDArray:
-    """One over the weights, bounded."""
-    return 1 / np.maximum(weights_or_ones(weight, n), 1e-16)
 
 
 def initial_state(
@@ -404,36 +333,16 @@ class Moments(NamedTuple):
             self.gram + other.gram, self.target + other.target, self.weight + other.weight
         )
 
-    def add(self, other: "Moments") -> "Moments":
-        """The same, in the memory of these moments, which are overwritten."""
-        np.add(self.gram, other.gram, out=self.gram)
-        np.add(self.target, other.target, out=self.target)
-        return self._replace(weight=self.weight + other.weight)
-
 
 def moments(
-    X: NDArray,
-    Y: NDArray,
-    weight: NDArray | None,
-    *,
-    kernel: Callable,
-    S: NDArray,
-    fixed: Callable,
-    dtype: Any = np.float64,
+    X: NDArray, Y: NDArray, weight: NDArray, *, kernel: Callable, S: NDArray, fixed: Callable
 ) -> Moments:
-    """The moments of ``Phi = [k(X, S), fixed(X)]`` on a block of rows, multiplied in `dtype` and given in float64."""
-    Phi = np.hstack([kernel(X, S).astype(dtype, copy=False), fixed(X).astype(dtype, copy=False)])
-    weight = weights_or_ones(weight, len(X))
-    # of both factors, so that the product is that of a matrix with itself
+    """The moments of ``Phi = [k(X, S), fixed(X)]`` on a block of rows."""
+    Phi = np.hstack([kernel(X, S).astype(np.float64, copy=False), fixed(X)])
+    # the root in both factors, so that the product is that of a matrix with itself
     root = np.sqrt(weight)[:, None]
-    Phi *= root.astype(dtype)
-    gram = Phi.T @ Phi
-    target = Phi.T @ (Y * root).astype(dtype)
-    return Moments(
-        gram=gram.astype(np.float64, copy=False),
-        target=target.astype(np.float64, copy=False),
-        weight=float(np.sum(weight)),
-    )
+    Phi *= root
+    return Moments(Phi.T @ Phi, Phi.T @ (Y * root), float(np.sum(weight)))
 
 
 def solve_coefficients(sums: Moments, ridge: float) -> NDArray:
@@ -442,28 +351,7 @@ def solve_coefficients(sums: Moments, ridge: float) -> NDArray:
     return cho_solve(factor_of(A), sums.target, check_finite=False)
 
 
-def single_exponential(Z: NDArray, C: NDArray) -> NDArray:
-    """``exp(-|z_i - c_j|)`` in single precision, from squared distances in double: exact to 1e-7 also near a center."""
-    shift = C.mean(axis=0, dtype=np.float64)
-    Z = Z - shift
-    C = C - shift
-    squares = np.einsum("jk,jk->j", C, C)
-    twice = np.ascontiguousarray(-2 * C.T)
-    out = np.empty((len(Z), len(C)), dtype=np.float32)
-    for rows in row_blocks(len(Z), 8 * len(C), LIMITS.cast_bytes // 2):
-        D = Z[rows] @ twice
-        block = out[rows]
-        D += squares
-        D += np.einsum("ik,ik->i", Z[rows], Z[rows])[:, None]
-        block[...] = np.maximum(D, 0, out=D)
-        np.sqrt(block, out=block)
-        np.exp(np.negative(block, out=block), out=block)
-    return out
-
-
-def _weighted(
-    K: NDArray, F: NDArray, Y: NDArray, weight: NDArray | None
-) -> tuple[NDArray, NDArray, int]:
+def _weighted(K: NDArray, F: NDArray, Y: NDArray, weight: NDArray) -> tuple[NDArray, NDArray, int]:
     """``[K, F]`` in column order and the targets, both times the roots of the weights, and the number of rows."""
     p = K.shape[1] + F.shape[1]
     m = K.shape[1]
@@ -472,20 +360,20 @@ def _weighted(
     columns[m:] = F.T
     if _are_ones(weight):
         return columns.T, Y, len(K)
-    root = np.sqrt(weights_or_ones(weight, len(K)))
+    root = np.sqrt(weight)
     columns *= root.astype(K.dtype)
     return columns.T, Y * root[:, None], len(K)
 
 
-def _are_ones(weight: NDArray | None) -> bool:
+def _are_ones(weight: NDArray) -> bool:
     """Whether all weights are one, as they mostly are: then a pass over a matrix is saved."""
-    return weight is None or bool(np.all(weight == 1.0))
+    return bool(np.all(weight == 1.0))
 
 
-def _unweighted(G: NDArray, weight: NDArray | None) -> NDArray:
+def _unweighted(G: NDArray, weight: NDArray) -> NDArray:
     """The derivative in K from that in the weighted columns; G has one line per column."""
     if not _are_ones(weight):
-        G *= np.sqrt(weights_or_ones(weight, G.shape[1])).astype(G.dtype)
+        G *= np.sqrt(weight).astype(G.dtype)
     return G.T
 
 

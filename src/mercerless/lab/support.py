@@ -1,6 +1,7 @@
 """The support of a local model: how many rows, which ones, and which more of them."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from numbers import Integral, Real
 from typing import Any
 
@@ -9,9 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
-from mercerless.core.folds import Split
 from mercerless.core.validation import check_number, check_option
-from mercerless.lab.model import Rows, Settings
 from mercerless.lab.solver import LocalRegression, State
 
 
@@ -29,9 +28,11 @@ class Support(BaseEstimator):
         Rows added in every round, those with the largest errors: k in the paper's Algorithm 1. None means at most a
         tenth of the number at the start, and only rows above `max_error`.
     max_error : float or None, default=None
-        Growth ends when no row has a larger squared error: B in Algorithm 1, in units of the standardized target (with
-        an `optimizer`, of the target scaled to [-1, 1]). Rows are those that the bandwidths are learned on (see
-        `max_rows` of `LABRegressor`); equal rows are one, with the mean of their targets. None means no growth.
+        Growth ends when no row off the support has a larger squared error: B in Algorithm 1, in units of the
+        standardized target (with an `optimizer`, of the target scaled to [-1, 1]). Rows are those that the bandwidths
+        are learned on (see `max_rows` of `LABRegressor`). With ``objective="interpolation"`` the errors of the support
+        are 0, up to the ridge; otherwise they are not, and a warning says if they exceed the bound. None means no
+        growth.
     max_support : int or None, default=None
         Growth ends at so many support points; None means all rows.
 
@@ -136,32 +137,22 @@ def _has_distinct_rows(Z: NDArray, number: int) -> bool:
     return len(first) >= number or len(np.unique(Z, axis=0)) >= number
 
 
-def fold_supports(rows: Rows, folds: Sequence[Split], settings: Settings) -> list[NDArray]:
-    """The support of every fold, numbered by its training rows, with as many rows per support point as in the whole."""
-    supports = []
-    for train, _ in folds:
-        share = 1.0 if len(folds) == 1 else len(train) / len(rows)
-        size = min(max(1, round(share * settings.n_support)), len(train))
-        supports.append(
-            select_support(rows.X[train], rows.Y[train], size, settings.selection, settings.seed)
-        )
-    return supports
-
-
-def grow(problem: LocalRegression, state: State, support: NDArray, settings: Settings) -> NDArray:
-    """Rows with the largest squared errors for the support, the paper's dynamic strategy; none at the end of growth."""
-    room = min(settings.max_support, len(problem.X)) - len(support)
-    if settings.growth is None or room <= 0:
-        return support[:0]
+def grow(
+    problem: LocalRegression, state: State, support: NDArray, settings: Support, n_start: int
+) -> tuple[NDArray, float]:
+    """The rows that join the support, the paper's dynamic strategy, and the largest squared error of all rows."""
     errors = np.sum((problem.predict(state, problem.X) - problem.Y) ** 2, axis=1)
+    largest = float(errors.max())
+    n = len(problem.X)
+    room = min(n, settings.max_support or n) - len(support)
+    if settings.max_error is None or room <= 0:
+        return support[:0], largest
     errors[support] = 0.0
-    n_large = int(np.sum(errors > settings.growth))
+    n_large = int(np.sum(errors > settings.max_error))
     if n_large == 0:
-        return support[:0]
-    n_new = settings.growth_step
-    if n_new is None:
-        n_new = min(max(1, settings.n_support // 10), n_large)
-    return np.argsort(-errors, kind="stable")[: min(n_new, room)]
+        return support[:0], largest
+    n_new = settings.step or min(max(1, n_start // 10), n_large)
+    return np.argsort(-errors, kind="stable")[: min(n_new, room)], largest
 
 
 def support_size(n_support: Any, n: int, most: int = 200) -> int:
