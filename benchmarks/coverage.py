@@ -8,7 +8,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.common import main, write
 from benchmarks.papers.paper_sets import load
-from benchmarks.recipes import NAMES, similarities
+from benchmarks.similarity import NAMES, similarities
 from mercerless import SimilarityClassifier, TableClassifier, TableRegressor
 
 NUMBERS = ("yacht", "bodyfat", "mpg", "housing", "airfoil", "mg")

@@ -1,23 +1,17 @@
 """DANK's estimators: the machines they contain, weights, parts, prediction rules, bad input, the contract."""
 
-import os
-import time
-
 import numpy as np
 import pytest
 from joblib import parallel_config
 from oracles.dank import polished_machine
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_moons
-from sklearn.model_selection import GridSearchCV, train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_friedman1, make_moons
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
-from threadpoolctl import threadpool_limits
 
 from mercerless import CenteringPenalty, GradientSearch, UselessModelWarning, config_context
-from mercerless.dank.estimators import DANKClassifier, DANKRegressor
+from mercerless.dank.estimators import DANKClassifier, DANKRegressor, reciprocal_twins
 from mercerless.dank.solver import share_among_equal_rows
 from mercerless.kernels import Gaussian, Laplace
 
@@ -38,24 +32,27 @@ def waves():
     return X, y
 
 
+def relative(C, K):
+    """C of libsvm's machine on this matrix as DANK's parameter, relative to the mean diagonal."""
+    return C * np.mean(np.diagonal(K))
+
+
 # The plain machines and the learned matrix
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.7), Gaussian([0.5, 1.0]), Laplace(1.0), "linear"])
 def test_strong_centering_equals_the_plain_machines(moons, waves, kernel):
-    options = dict(
-        kernel=kernel, C=2.0, adaptivity=CenteringPenalty(1e12), rank_penalty=0.0, tol=1e-7
-    )
+    options = dict(adaptivity=CenteringPenalty(1e12), rank_penalty=0.0, tol=1e-7)
     X, y = moons
-    ours = DANKClassifier(**options).fit(X, y).decision_function(X)
     matrix = X @ X.T if kernel == "linear" else kernel(X)
+    ours = DANKClassifier(kernel, C=relative(2.0, matrix), **options).fit(X, y).decision_function(X)
     plain = SVC(C=2.0, kernel="precomputed", tol=1e-7).fit(matrix, y)
     np.testing.assert_allclose(ours, plain.decision_function(matrix), atol=1e-4)
     X, y = waves
     matrix = X @ X.T if kernel == "linear" else kernel(X)
-    ours = DANKRegressor(epsilon=0.1, **options).fit(X, y).predict(X)
-    plain = SVR(C=2.0, epsilon=0.1, kernel="precomputed", tol=1e-7).fit(matrix, y)
-    np.testing.assert_allclose(ours, plain.predict(matrix), atol=1e-4)
+    model = DANKRegressor(kernel, C=relative(2.0, matrix), epsilon=0.1, **options).fit(X, y)
+    plain = SVR(C=2.0 * y.std(), epsilon=0.1 * y.std(), kernel="precomputed", tol=1e-7)
+    np.testing.assert_allclose(model.predict(X), plain.fit(matrix, y).predict(matrix), atol=1e-4)
 
 
 def test_strong_rank_penalty_gives_rank_one(moons):
@@ -70,7 +67,7 @@ def test_machine_on_the_learned_matrix_is_the_solution():
     X = StandardScaler().fit_transform(X)
     model = DANKClassifier(C=4.0, tol=1e-6).fit(X, y)
     learned = model.adaptation_[0].matrix() * model.kernel_(X)
-    machine = SVC(C=4.0, kernel="precomputed", tol=1e-8).fit(learned, y)
+    machine = SVC(C=model.C_, kernel="precomputed", tol=1e-8).fit(learned, y)
     v = np.zeros(len(y))
     v[model.support_] = model.dual_solution_[0]
     np.testing.assert_allclose(
@@ -84,13 +81,14 @@ def test_distance_to_the_machine_on_the_learned_matrix_follows_the_gap(noise):
     X, y = make_moons(400, noise=noise, random_state=0)
     signs = np.where(y == 1, 1.0, -1.0)
     for tol, reached in ((1e-6, 3e-4), (1e-10, 1e-6)):
-        model = DANKClassifier(Gaussian(0.5), C=4.0, tol=tol).fit(X, y)
+        C = relative(4.0, Gaussian(0.5)(X))
+        model = DANKClassifier(Gaussian(0.5), C=C, tol=tol).fit(X, y)
         learned = model.adaptation_[0].matrix() * model.kernel_(X)
         v, plain = np.zeros((2, len(y)))
         v[model.support_] = model.dual_solution_[0]
-        machine = SVC(C=4.0, kernel="precomputed", tol=1e-8).fit(learned, y)
+        machine = SVC(C=model.C_, kernel="precomputed", tol=1e-8).fit(learned, y)
         plain[machine.support_] = machine.dual_coef_[0]
-        exact = polished_machine(learned, signs, 4.0, plain)
+        exact = polished_machine(learned, signs, model.C_, plain)
         bound = np.sqrt(2 * learned.diagonal().max() * model.certificate_ * (signs @ v))
         distance = np.abs(learned @ v + model.intercept_ - exact).max()
         assert distance <= 2 * bound  # once for the function, once for the intercept
@@ -123,23 +121,6 @@ def test_adaptation_is_the_minimizer_in_factored_form(moons):
     )
 
 
-def test_kernels_of_all_kinds_agree(moons):
-    X, y = moons
-    options = dict(C=4.0, tol=1e-7)
-    reference = DANKClassifier(Gaussian(0.5), **options).fit(X, y).decision_function(X)
-    K = Gaussian(0.5)(X)
-    other = DANKClassifier("precomputed", **options).fit(K, y)
-    np.testing.assert_allclose(other.decision_function(K), reference, atol=1e-5)
-    half, _ = train_test_split(np.arange(len(y)), test_size=0.9, random_state=0)
-
-    def gaussian(a, b):
-        return float(np.exp(-np.sum((np.asarray(a) - np.asarray(b)) ** 2) / 0.5))
-
-    by_function = DANKClassifier(gaussian, **options).fit(X[half], y[half]).decision_function(X[:5])
-    direct = DANKClassifier(Gaussian(0.5), **options).fit(X[half], y[half]).decision_function(X[:5])
-    np.testing.assert_allclose(by_function, direct, atol=1e-5)
-
-
 def test_strings_as_items():
     words = ["aab", "aba", "abb", "baa", "xyz", "xzy", "yxz", "zzy", "aaa", "xxz"]
     labels = np.array(["a", "a", "a", "a", "x", "x", "x", "x", "a", "x"])
@@ -152,16 +133,14 @@ def test_strings_as_items():
 # Prediction
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("out_of_sample", ["inductive", "nearest", "hyper"])
-def test_one_point_at_a_time_equals_the_batch(moons, waves, out_of_sample):
+def test_one_point_at_a_time_equals_the_batch(moons, waves):
     X, y = moons
-    model = DANKClassifier(C=4.0, out_of_sample=out_of_sample).fit(X[:100], y[:100])
+    model = DANKClassifier(C=4.0).fit(X[:100], y[:100])
     batch = model.decision_function(X[200:260])
     single = np.concatenate([model.decision_function(x[None]) for x in X[200:260]])
     np.testing.assert_allclose(single, batch, atol=1e-10)
     X, y = waves
-    model = DANKRegressor(C=4.0, out_of_sample=out_of_sample).fit(X[:100], y[:100])
+    model = DANKRegressor(C=4.0).fit(X[:100], y[:100])
     single = np.concatenate([model.predict(x[None]) for x in X[100:]])
     np.testing.assert_allclose(single, model.predict(X[100:]), atol=1e-10)
 
@@ -176,24 +155,19 @@ def test_prediction_is_the_documented_expansion(moons):
 def test_borrowed_columns_on_the_training_rows_give_the_learned_matrix(moons):
     X, y = moons
     X, y = X[:150], y[:150]
-    for out_of_sample in ("nearest", "reciprocal", "hyper"):
-        model = DANKClassifier(C=4.0, out_of_sample=out_of_sample).fit(X, y)
-        v = np.zeros(len(y))
-        v[model.support_] = model.dual_solution_[0]
-        learned = (model.adaptation_[0].matrix() * model.kernel_(X)) @ v + model.intercept_
-        # a ridge regression of F does not interpolate
-        tolerance = 0.05 if out_of_sample == "hyper" else 1e-9
-        np.testing.assert_allclose(model.decision_function(X), learned, atol=tolerance)
+    model = DANKClassifier(C=4.0, out_of_sample="reciprocal").fit(X, y)
+    v = np.zeros(len(y))
+    v[model.support_] = model.dual_solution_[0]
+    learned = (model.adaptation_[0].matrix() * model.kernel_(X)) @ v + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X), learned, atol=1e-9)
 
 
-@pytest.mark.parametrize("out_of_sample", ["nearest", "reciprocal"])
-def test_borrowed_columns_of_a_matrix_keep_no_matrix(moons, out_of_sample):
+def test_borrowed_columns_of_a_matrix_keep_no_matrix(moons):
     X, y = moons
     kernel = Gaussian(0.5)
-    vectors = DANKClassifier(kernel, C=4.0, out_of_sample=out_of_sample).fit(X[:100], y[:100])
-    matrix = DANKClassifier("precomputed", C=4.0, out_of_sample=out_of_sample).fit(
-        kernel(X[:100]), y[:100]
-    )
+    options = {"C": 4.0, "out_of_sample": "reciprocal"}
+    vectors = DANKClassifier(kernel, **options).fit(X[:100], y[:100])
+    matrix = DANKClassifier("precomputed", **options).fit(kernel(X[:100]), y[:100])
     got = matrix.decision_function(kernel(X[100:150], X[:100]))
     np.testing.assert_allclose(got, vectors.decision_function(X[100:150]), atol=1e-3)
     assert not any(np.shape(value) == (100, 100) for value in vars(matrix).values())
@@ -203,21 +177,21 @@ def test_reciprocal_ranks_of_a_matrix_need_equal_self_similarities(moons):
     # ranks among new items depend on their self-similarities, which a matrix does not have
     X, y = moons
     K = X[:60] @ X[:60].T
-    for rule in ("inductive", "nearest"):
-        DANKClassifier("precomputed", out_of_sample=rule).fit(K, y[:60])
+    DANKClassifier("precomputed").fit(K, y[:60])
     with pytest.raises(ValueError, match="self-similarities"):
         DANKClassifier("precomputed", out_of_sample="reciprocal").fit(K, y[:60])
 
 
 @pytest.mark.parametrize("scale", [1e-50, 2.0**10, 1e50])
-def test_the_scale_of_a_matrix_cancels_with_C(moons, scale):
+def test_the_scale_of_a_matrix_cancels(moons, scale):
     # libsvm keeps matrices in single precision, whose range ends at 1e-38
     X, y = moons
     K = Gaussian(0.5)(X[:60])
-    plain = DANKClassifier("precomputed", C=4.0, tol=1e-7).fit(K, y[:60])
-    scaled = DANKClassifier("precomputed", C=4.0 / scale, tol=1e-7).fit(scale * K, y[:60])
-    expected = plain.decision_function(K)
-    np.testing.assert_allclose(scaled.decision_function(scale * K), expected, atol=1e-5)
+    with_auto = DANKClassifier("precomputed", tol=1e-7)
+    for model in (with_auto, DANKClassifier("precomputed", C=4.0, tol=1e-7)):
+        expected = clone(model).fit(K, y[:60]).decision_function(K)
+        scaled = clone(model).fit(scale * K, y[:60])
+        np.testing.assert_allclose(scaled.decision_function(scale * K), expected, atol=1e-5)
     with pytest.raises(ValueError, match="entries of size"):
         DANKClassifier("precomputed").fit(1e100 * K, y[:60])
 
@@ -240,11 +214,9 @@ def test_reciprocal_rule_depends_on_the_batch(moons):
 
 
 def test_reciprocal_twins_by_brute_force():
-    from mercerless.dank.estimators import _reciprocal_twins
-
     rng = np.random.default_rng(0)
     distance = rng.random((7, 9))
-    for j, twin in enumerate(_reciprocal_twins(distance)):
+    for j, twin in enumerate(reciprocal_twins(distance)):
         product = [
             (1 + np.sum(distance[j] < distance[j, i]))
             * (1 + np.sum(distance[:, i] < distance[j, i]))
@@ -315,12 +287,12 @@ def test_regression_follows_scale_and_shift(waves):
     X, y = waves
     reference = DANKRegressor(C=3.0, epsilon=0.1, tol=1e-7).fit(X, y).predict(X)
     for scale in (1e-6, 1e6, 1e12):
-        moved = (
-            DANKRegressor(C=3.0 * scale, epsilon=0.1 * scale, tol=1e-7)
-            .fit(X, scale * (y + 5))
-            .predict(X)
-        )
-        np.testing.assert_allclose(moved / scale - 5, reference, atol=1e-5)
+        model = DANKRegressor(C=3.0, epsilon=0.1, tol=1e-7).fit(X, scale * (y + 5))
+        np.testing.assert_allclose(model.predict(X) / scale - 5, reference, atol=1e-5)
+        # the documented expansion is in the units of y
+        K = model.kernel_(X, model.support_vectors_)
+        by_hand = K @ model.dual_coef_[0] + model.intercept_
+        np.testing.assert_allclose(by_hand, model.predict(X), rtol=1e-9)
 
 
 def test_row_order_and_label_names_do_not_matter(moons):
@@ -335,15 +307,6 @@ def test_row_order_and_label_names_do_not_matter(moons):
     np.testing.assert_allclose(flipped, -first, atol=1e-5)
 
 
-def test_number_of_threads_does_not_matter(moons):
-    X, y = moons
-    results = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            results.append(DANKClassifier(C=4.0, tol=1e-6).fit(X, y).decision_function(X))
-    np.testing.assert_allclose(results[0], results[1], atol=1e-8)
-
-
 # Several classes
 
 
@@ -352,11 +315,12 @@ def test_pairs_of_classes_equal_two_class_fits():
     X = StandardScaler().fit_transform(X)
     model = DANKClassifier(Gaussian(3.0), C=4.0, tol=1e-6).fit(X, y)
     pair = y != 1
-    alone = DANKClassifier(Gaussian(3.0), C=4.0, tol=1e-6).fit(X[pair], y[pair])
+    C = model.C_
+    alone = DANKClassifier(Gaussian(3.0), C=C, tol=1e-6).fit(X[pair], y[pair])
     np.testing.assert_allclose(model._values(X)[:, 1], alone.decision_function(X), atol=1e-8)
     assert model.decision_function(X).shape == (178, 3) and len(model.adaptation_) == 3
     assert model.score(X, y) > 0.98
-    plain = SVC(C=4.0, kernel="rbf", gamma=1 / 18, decision_function_shape="ovr").fit(X, y)
+    plain = SVC(C=model.C_, kernel="rbf", gamma=1 / 18, decision_function_shape="ovr").fit(X, y)
     near = DANKClassifier(
         Gaussian(3.0), C=4.0, adaptivity=CenteringPenalty(1e12), rank_penalty=0.0, tol=1e-7
     ).fit(X, y)
@@ -398,7 +362,8 @@ def test_working_set_solves_the_whole_problem(moons):
     G = signs - (model.adaptation_[0].matrix() * model.kernel_(X)) @ v
     from mercerless.dank.quartic import duality_gap
 
-    gap, _ = duality_gap(G, v, np.minimum(0, 4 * signs), np.maximum(0, 4 * signs))
+    limit = model.C_ * signs
+    gap, _ = duality_gap(G, v, np.minimum(0, limit), np.maximum(0, limit))
     assert gap / (signs @ v) <= 1e-4
 
 
@@ -411,9 +376,9 @@ def test_one_part_equals_undivided_and_parts_are_separate(moons):
     assert np.all(F[labels[:, None] != labels] == 1.0)
     assert np.abs(F - 1).max() > 1e-3
     part = np.flatnonzero(labels == 1)
-    alone = DANKClassifier(
-        model.kernel_, C=4.0, adaptivity=CenteringPenalty(model.centering_penalty_[0])
-    ).fit(X[part], y[part])
+    C = model.C_
+    penalty = CenteringPenalty(model.centering_penalty_[0])
+    alone = DANKClassifier(model.kernel_, C=C, adaptivity=penalty).fit(X[part], y[part])
     np.testing.assert_allclose(
         model.decision_function(X[part]), alone.decision_function(X[part]), atol=1e-3
     )
@@ -484,21 +449,6 @@ def test_few_outer_steps(make, C):
     X, y = make()
     model = DANKClassifier(C=C).fit(StandardScaler().fit_transform(X), y)
     assert model.certificate_ <= 1e-4 and model.n_iter_ <= 10
-
-
-def test_time_stays_within_ten_plain_machines():
-    X, y = make_moons(2000, noise=0.3, random_state=0)
-
-    def cpu(model):
-        times = []
-        for _ in range(3):
-            start = time.process_time()
-            model.fit(X, y)
-            times.append(time.process_time() - start)
-        return min(times)
-
-    with threadpool_limits(1):
-        assert cpu(DANKClassifier(Gaussian(0.5), C=4.0)) <= 10 * cpu(SVC(C=4.0, gamma=2.0))
 
 
 # Progress, interruption, bad input
@@ -573,12 +523,8 @@ def test_too_few_steps_warn(moons):
         ({"rank_penalty": -0.1}, "rank_penalty=-0.1 must be a nonnegative number"),
         ({"out_of_sample": "guess"}, "out_of_sample='guess' is not known; use 'inductive'"),
         ({"n_parts": 0}, "n_parts=0 must be a positive whole number"),
-        ({"n_parts": 2, "out_of_sample": "nearest"}, "n_parts > 1 predicts inductively only"),
+        ({"n_parts": 2, "out_of_sample": "reciprocal"}, "n_parts > 1 predicts inductively only"),
         ({"n_parts": 2, "kernel": "precomputed"}, "n_parts > 1 clusters feature vectors"),
-        (
-            {"out_of_sample": "hyper", "kernel": "precomputed"},
-            "learns a function of feature vectors",
-        ),
     ],
 )
 def test_bad_parameters(parameters, message):
@@ -631,66 +577,30 @@ def test_constant_target_and_tiny_data():
     assert DANKClassifier().fit([[0.0], [1.0]], [0, 1]).predict([[0.1], [0.9]]).tolist() == [0, 1]
 
 
-def test_equal_rows_with_unequal_labels():
-    X = np.repeat(np.arange(4.0), 4)[:, None]
-    y = np.tile([0, 1, 1, 1], 4)
-    model = DANKClassifier(C=10.0).fit(X, y)
-    assert model.certificate_ <= 1e-4 and np.all(model.predict(X) == 1)
+def test_the_choice_of_parameters_is_the_plain_machines():
+    """Length scale, C and the tube come from folds; a fit with them as given is the same."""
+    X, y = make_friedman1(120, 5, noise=0.3, random_state=0)
+    model = DANKRegressor(tol=1e-6).fit(X[::2], y[::2])
+    given = DANKRegressor(model.kernel_, C=model.C_, epsilon=model.epsilon_, tol=1e-6)
+    np.testing.assert_allclose(
+        given.fit(X[::2], y[::2]).predict(X[1::2]), model.predict(X[1::2]), atol=0.01 * y.std()
+    )
+    assert model.score(X[1::2], y[1::2]) > 0.75
+    few = DANKRegressor().fit(X[:8], y[:8])
+    assert np.isfinite(few.predict(X)).all()
 
 
-@pytest.mark.slow
-def test_parameters_can_be_searched(moons):
-    X, y = moons
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), DANKClassifier(Gaussian(1.0))),
-        {
-            "dankclassifier__kernel__length_scale": [0.3, 1.0],
-            "dankclassifier__adaptivity": [0.05, 1.0],
-        },
-        cv=3,
-    ).fit(X, y)
-    assert search.best_score_ > 0.9
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    "MERCERLESS_DATA" not in os.environ, reason="needs the data folder in MERCERLESS_DATA"
-)
-@pytest.mark.parametrize("name", ["heart", "sonar", "wine", "pima"])
-def test_inductive_rule_stays_near_the_tuned_machine(name):
-    data = np.load(os.path.join(os.environ["MERCERLESS_DATA"], f"{name}.npz"))
-    plain, ours = [], []
-    for seed in range(4):
-        X, X_test, y, y_test = train_test_split(
-            data["X"], data["y"], test_size=0.5, random_state=seed
-        )
-        scaler = MinMaxScaler().fit(X)
-        X, X_test = scaler.transform(X), scaler.transform(X_test)
-        grid = {"C": 2.0 ** np.arange(-3, 6, 2), "gamma": 2.0 ** np.arange(-7, 4, 2)}
-        search = GridSearchCV(SVC(), grid, cv=5).fit(X, y)
-        model = DANKClassifier(
-            Gaussian(np.sqrt(0.5 / search.best_params_["gamma"])), C=search.best_params_["C"]
-        )
-        plain.append(search.score(X_test, y_test))
-        ours.append(model.fit(X, y).score(X_test, y_test))
-    assert np.mean(ours) >= np.mean(plain) - 0.015
-
-
-def test_scikit_learns_display_draws_the_boundary(moons):
+def test_display_shows_the_learned_matrix(moons):
     pytest.importorskip("matplotlib").use("agg")
     import matplotlib.pyplot as plt
-    from sklearn.inspection import DecisionBoundaryDisplay
 
-    X, y = moons
-    model = DANKClassifier(C=8.0).fit(X, y)
-    boundary = DecisionBoundaryDisplay.from_estimator(
-        model,
-        X,
-        response_method="decision_function",
-        plot_method="contour",
-        levels=[0.0],
-        grid_resolution=20,
-    )
-    values = model.decision_function(np.column_stack([boundary.xx0.ravel(), boundary.xx1.ravel()]))
-    np.testing.assert_allclose(boundary.response.ravel(), values)
+    from mercerless.inspection import AdaptedKernelDisplay
+
+    X, y = moons[0][:60], moons[1][:60]
+    model = DANKClassifier(Gaussian(0.5), C=4.0).fit(X, y)
+    display = AdaptedKernelDisplay.from_estimator(model, X, y)
+    order = np.argsort(y, kind="stable")
+    np.testing.assert_allclose(display.adaptation, model.adaptation_[0].matrix(order))
+    np.testing.assert_allclose(display.kernel, model.kernel_(X[order]))
+    assert display.axes_.shape == (3,) and f"rank {model.rank_}" in display.axes_[2].get_title()
     plt.close("all")

@@ -469,7 +469,7 @@ def test_a_function_is_asked_for_landmarks_only_and_in_both_directions(links):
         calls.append((a, b))
         return float(everything[int(a), int(b)])
 
-    kernel = PairFunction(link, symmetric=False, cache=False)
+    kernel = PairFunction(link, symmetric=False)
     items = [str(k) for k in range(len(everything))]
     by_function = two_way(40, kernel=kernel).fit(items[:n], y)
     by_matrix = two_way(by_function.landmarks_).fit(inner, y)

@@ -52,10 +52,10 @@ def test_losses_of_the_search_are_those_of_machines_fitted_without_each_fold():
     K = Gaussian(1.0)(X)
     folds = [slice(0, 10), slice(10, 18), slice(18, 30)]
     settings = [{"C": 0.3}, {"C": 30.0}]
-    wrong = machine_losses(held_out_blocks(K, folds), y, SVC, settings)
+    wrong = machine_losses(held_out_blocks(K, folds), y, SVC, settings, np.ones(30))
     numbers = X[:, 0] + 0.1 * random.randn(30)
     tubes = [{"C": 2.0, "epsilon": 0.1}]
-    squared = machine_losses(held_out_blocks(K, folds), numbers, SVR, tubes)
+    squared = machine_losses(held_out_blocks(K, folds), numbers, SVR, tubes, np.ones(30))
     for fold in folds:
         rest = np.delete(np.arange(30), fold)
         own = K[np.ix_(rest, rest)]

@@ -516,45 +516,6 @@ def averaged(a, b):
     return (directed(a, b) + directed(b, a)) / 2
 
 
-def test_a_directed_function_is_called_in_both_directions():
-    X, _ = words(30)
-    expected = [[directed(a, b) for b in X] for a in X]
-    assert_array_equal(PairFunction(directed)(X), expected)
-    assert PairFunction(directed).checked(X).symmetric is False
-    assert PairFunction(averaged).checked(X).symmetric is True
-    assert PairFunction(directed, symmetric=True).checked(X).symmetric is True  # as the user says
-    assert_array_equal(SimilarityFeatures(directed).fit_transform(X), expected)
-
-
-def test_workers_of_a_function_live_on_its_kernel_and_not_on_the_estimator():
-    X, y = words(12)
-    assert mercerless.DANKClassifier(common, n_jobs=2).fit(X, y).kernel_.n_jobs is None
-    assert mercerless.DANKClassifier(PairFunction(common, n_jobs=2)).fit(X, y).kernel_.n_jobs == 2
-
-
-@pytest.mark.parametrize("n", [2, 10, 40])
-def test_finding_out_whether_a_function_is_symmetric_takes_few_calls_and_always_the_same(n):
-    X, _ = words(n)
-    calls = []
-
-    def counted(a, b):
-        calls.append((a, b))
-        return common(a, b)
-
-    first = PairFunction(counted, cache=False)(X)
-    extra = len(calls) - n * (n + 1) // 2
-    assert 0 < extra <= 200
-    before, calls[:] = list(calls), []
-    assert_array_equal(PairFunction(counted, cache=False)(X), first)
-    assert calls == before
-
-
-def test_rounding_is_no_asymmetry_but_a_rare_difference_is():
-    X = list(np.random.default_rng(0).normal(size=(200, 3)))
-    assert PairFunction(lambda a, b: float(np.sum(a * b)) * (1 + 1e-13 * a[0])).checked(X).symmetric
-    assert not PairFunction(lambda a, b: float(a @ b) + 0.1 * (a[0] > 1.3)).checked(X).symmetric
-
-
 def test_a_directed_function_with_symmetrize_is_its_average():
     X, y = words()
     new, _ = words(20, seed=1)
@@ -567,7 +528,6 @@ def test_a_directed_function_with_symmetrize_is_its_average():
     "model",
     [
         KreinRidgeClassifier(directed),
-        KreinRidgeClassifier(directed, landmarks=10),
         KreinSVC(directed),
         DANKClassifier(directed),
         SimilarityClassifier(directed),
@@ -579,27 +539,6 @@ def test_estimators_that_need_symmetry_raise_for_a_directed_function(model):
         ValueError, match=r"not symmetric.*direction='mean'.*PairFunction.*direction='both'"
     ):
         model.fit(*words())
-
-
-def test_a_noisy_function_is_averaged_when_asked_and_taken_once_when_declared_symmetric():
-    X, y = words()
-
-    def noisy(seed=0):
-        rng = np.random.default_rng(seed)
-        return lambda a, b: common(a, b) + 0.01 * rng.normal()
-
-    assert (
-        SimilarityClassifier(noisy(), direction="mean", random_state=0).fit(X, y).score(X, y) > 0.9
-    )
-    assert KreinSVC(PairFunction(noisy(), symmetric=True)).fit(X, y).score(X, y) > 0.9
-    with pytest.warns(
-        UserWarning, match=r"noisy: for items \d+ and \d+ it returned \S+ and then \S+\. Every pair"
-    ):
-        assert KreinSVC(noisy()).fit(X, y).score(X, y) > 0.9
-    rng = np.random.default_rng(1)
-    # noise does not hide a difference that is larger
-    with pytest.raises(ValueError, match="not symmetric"):
-        KreinSVC(lambda a, b: directed(a, b) + 0.01 * rng.normal()).fit(X, y)
 
 
 # ------------------------------------------------------------------------------------------- scikit-learn's protocols

@@ -11,8 +11,7 @@ from sklearn.model_selection import cross_val_score
 from stacks import fit_settings, with_settings
 
 from mercerless import KreinRidge, SimilarityClassifier, SimilarityRegressor, config_context
-from mercerless.kernels import TL1, MatrixFunction, PairFunction
-from mercerless.kernels.items import Meter
+from mercerless.kernels import TL1, PairFunction
 from mercerless.lowrank import Landmarks
 from mercerless.similarity import estimators, timing
 from mercerless.similarity import landmarks as few
@@ -227,18 +226,6 @@ def test_a_function_is_called_for_landmarks_only_and_equals_the_rectangle(data, 
     )
 
 
-def test_own_similarities_are_asked_for_only_where_they_differ(data):
-    X, y = data
-    function = Counted(lambda a, b: float(a @ b))
-    model = SimilarityClassifier(function, landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
-    needed = N * M + N - M
-    assert needed <= function.calls <= needed + N // 10  # some pairs are asked again
-    assert model.diagonal_ is None
-    function.calls = 0
-    model.predict(list(X[N:]))
-    assert function.calls == 40 * M + 40
-
-
 def test_pursuit_compares_with_twice_as_many_and_keeps_the_best(data):
     X, y = data
     function = Counted()
@@ -248,42 +235,6 @@ def test_pursuit_compares_with_twice_as_many_and_keeps_the_best(data):
     function.calls = 0
     model.predict(list(X[N:]))
     assert function.calls == 40 * 15
-
-
-def test_a_directed_function_raises_or_is_called_in_both_directions(data):
-    X, y = data
-    offset = Counted(
-        lambda a, b: float(np.abs(a - b).sum() + (0.3 * (a[0] - b[0]) if a[0] > b[0] else 0.0))
-    )
-    with pytest.raises(ValueError, match="not symmetric"):
-        SimilarityClassifier(offset, landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
-    offset = Counted(offset.value)
-    both = SimilarityClassifier(offset, landmarks=M, direction="mean", random_state=0)
-    both.fit(list(X[:N]), y[:N])
-    needed = 2 * N * M - M * M  # landmarks among themselves are known
-    assert needed <= offset.calls <= needed + N // 10  # some pairs are asked again
-    assert both.score(list(X[N:]), y[N:]) > 0.5
-
-
-def test_a_function_that_returns_nan_is_named(data):
-    X, y = data
-    broken = Counted(
-        lambda a, b: np.nan if a[0] == X[7, 0] and b[0] == X[90, 0] else float(np.abs(a - b).sum())
-    )
-    with pytest.raises(ValueError, match=r"returned nan for items 7 and 90;"):
-        SimilarityClassifier(broken, landmarks=[3, 40, 90, 100], random_state=0).fit(
-            list(X[:N]), y[:N]
-        )
-
-
-def test_a_noisy_function_is_named_and_compares_with_landmarks(data):
-    X, y = data
-    rng = np.random.default_rng(0)
-    noisy = Counted(lambda a, b: float(np.exp(-np.abs(a - b).sum() / 40.0) + 0.01 * rng.normal()))
-    model = SimilarityClassifier(noisy, landmarks=M, kind="similarity", random_state=0)
-    with pytest.warns(UserWarning, match=r"noisy: for items \d+ and \d+ it returned"):
-        model.fit(list(X[:N]), y[:N])
-    assert model.score(list(X[N:]), y[N:]) > 0.5
 
 
 # ---- given rectangles -------------------------------------------------------------------------------------------
@@ -459,7 +410,7 @@ def test_all_comparisons_where_they_are_cheaper(data, distances):
     assert len(few_calls.fit(items, y[:N]).landmarks_) == 59
     n_landmark_calls = len(calls)
     calls.clear()
-    kernel = PairFunction(distance, symmetric=True, cache=False)
+    kernel = PairFunction(distance, symmetric=True)
     everything = classifier(kernel=kernel, landmarks=60).fit(items, y[:N])
     assert everything.landmarks_ is None
     assert len(calls) <= N * (N + 1) // 2 + 20 and n_landmark_calls <= 59 * N + 20
@@ -547,17 +498,6 @@ def test_times_in_words(seconds, words):
     assert timing.duration(seconds) == words
 
 
-def test_long_comparisons_show_their_progress(capsys, monkeypatch):
-    """Without being asked for, if all of them take more than a minute; short ones stay silent."""
-    monkeypatch.setattr(Meter, "pauses", (2.0, 0.02))
-    items = [np.array([float(i)]) for i in range(12)]
-    PairFunction(slow_distance, symmetric=True, cache=False)(items)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(Meter, "long", 0.05)
-    PairFunction(slow_distance, symmetric=True, cache=False)(items)
-    assert "comparisons, about" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 def test_sparsify_keeps_few_items(data, distances):
     X, y = data
@@ -616,21 +556,6 @@ def test_saved_models_and_prediction_sets(data, distances, columns, model, tmp_p
     np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))
     sets = model.predict_set(new, 0.9)
     assert sets.shape == (40, 3) and sets[np.arange(40), data[1][N:]].mean() > 0.75
-
-
-@pytest.mark.parametrize(
-    "wrap", [MatrixFunction, lambda function: function], ids=["said", "recognized"]
-)
-def test_a_function_of_two_lists_compares_with_landmarks(data, wrap):
-    X, y = data
-    direct = SimilarityClassifier(
-        lambda a, b: float(np.abs(a - b).sum()), landmarks=M, random_state=0
-    )
-    lists = wrap(lambda A, B: np.array([[float(np.abs(a - b).sum()) for b in B] for a in A]))
-    found = SimilarityClassifier(lists, landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
-    assert isinstance(found.kernel_, MatrixFunction)
-    expected = direct.fit(list(X[:N]), y[:N]).predict_proba(list(X[N:]))
-    np.testing.assert_allclose(found.predict_proba(list(X[N:])), expected, atol=1e-10)
 
 
 def test_a_function_that_fails_is_no_function_of_lists_and_says_where(data):

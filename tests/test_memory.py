@@ -308,7 +308,7 @@ def test_a_function_with_settings_keeps_them_wherever_it_is_called():
 def test_processes_that_this_package_starts_see_the_context(monkeypatch):
     monkeypatch.setattr("mercerless.kernels.items.PairFunction._worker_start", 0.0)
     # a function that is noisy, were the processes not to agree on the limit
-    kernel = PairFunction(budget_of, symmetric=True, n_jobs=2, cache=False)
+    kernel = PairFunction(budget_of, symmetric=True, n_jobs=2)
     with config_context(memory_limit=12345):
         assert set(dank._run(2, budget_of, [(1,), (2,), (3,)])) == {12345}
         assert set(kernel(list(range(20))).ravel()) == {12345}

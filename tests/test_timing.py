@@ -24,11 +24,10 @@ from mercerless import (
 )
 from mercerless.core import timing
 from mercerless.core.timing import FitTimes, format_seconds, seconds_of_products
-from mercerless.kernels import TensorHyper
+from mercerless.kernels import PairFunction, TensorHyper
 
 ESTIMATED = [
     AsymmetricRidge(),
-    HyperRidge(landmarks=20, random_state=0),
     KreinRidge(landmarks=None),
     KreinRidgeClassifier(landmarks=None),
     KreinSVC(),
@@ -220,3 +219,17 @@ def test_a_fit_with_a_tensor_is_not_taken_for_one_with_all_pairs(capsys):
     distances = np.abs(X[:, :1] - X[:, 0])
     HyperRidge(TensorHyper(1.0, 0.1, None)).fit(X, np.exp(-distances))
     assert "will take about" not in capsys.readouterr().err
+
+
+def test_long_comparisons_show_their_progress(capsys, all_are_long):
+    """Short ones stay silent."""
+    PairFunction(lambda a, b: abs(a - b))(list(range(60)))
+    assert " of 1,830 comparisons, 0 seconds left" in capsys.readouterr().err
+    with config_context(progress=False):
+        PairFunction(lambda a, b: abs(a - b))(list(range(60)))
+    assert capsys.readouterr().err == ""
+
+
+def test_short_comparisons_print_nothing(capsys):
+    PairFunction(lambda a, b: abs(a - b))(list(range(60)))
+    assert capsys.readouterr().err == ""

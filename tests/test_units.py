@@ -10,6 +10,10 @@ from sklearn.preprocessing import StandardScaler
 from mercerless import (
     AsymmetricRidge,
     AsymmetricRidgeClassifier,
+    DANKClassifier,
+    DANKRegressor,
+    HyperClassifier,
+    HyperRegressor,
     KreinRidge,
     KreinRidgeClassifier,
     KreinSVC,
@@ -28,12 +32,16 @@ OTHERS = slice(1, None, 2)
 CLASSIFIERS = [
     KreinRidgeClassifier(random_state=0),
     KreinSVC(),
+    DANKClassifier(),
+    HyperClassifier(),
     AsymmetricRidgeClassifier(),
     LABClassifier(10, random_state=0),
 ]
 REGRESSORS = [
     KreinRidge(random_state=0),
     KreinSVR(),
+    DANKRegressor(tol=1e-8),
+    HyperRegressor(),
     AsymmetricRidge(),
     LABRegressor(10, random_state=0),
 ]

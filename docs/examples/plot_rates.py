@@ -3,7 +3,7 @@ What the indefinite penalty costs
 =================================
 
 The theory of least squares in a Krein space penalizes ``<f, f>``, which rewards complexity on the negative spectrum. A
-nonnegative penalty of the same strength learns where it stalls.
+nonnegative penalty of the same strength learns where it fails.
 """
 
 import warnings
@@ -37,5 +37,7 @@ for name, regularizer in {"<f, f>": "indefinite", "norm of both parts": "strong"
         errors.append(np.mean((model.predict(X[new]) - y[new]) ** 2))
     ax.loglog(sizes, errors, "o-", label=f"penalty: {name}")
 ax.set(xlabel="training rows", ylabel="squared error on new rows")
+ax.set_xticks(sizes, sizes)
+ax.minorticks_off()
 ax.legend()
 plt.show()

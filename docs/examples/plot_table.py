@@ -41,6 +41,7 @@ for name, model in models.items():
     ax.loglog(sizes, missed, "o-", label=name)
 ax.set(xlabel="training rows", ylabel="share of the variance missed")
 ax.set_xticks(sizes, sizes)
+ax.set_yticks((0.1, 0.2, 0.5, 1.0), ("0.1", "0.2", "0.5", "1"))
 ax.minorticks_off()
 ax.legend()
 plt.show()

@@ -47,9 +47,9 @@ from mercerless.core.validation import (
     validate_data,
     weights_or_ones,
 )
-from mercerless.kernels import Kernel, MatrixFunction, PairFunction, as_kernel
+from mercerless.kernels import Kernel, PairFunction, as_kernel
 from mercerless.kernels.base import own_kernel
-from mercerless.kernels.items import recognize, takes_objects
+from mercerless.kernels.items import takes_objects
 from mercerless.lowrank import Landmarks, select_landmarks
 
 E = TypeVar("E")
@@ -121,6 +121,14 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
                 setattr(cls, name, in_plain_surroundings(method))
         super().__init_subclass__(**kwargs)
 
+    def __getattr__(self, name: str) -> Any:
+        other = {"predict_interval": "predict_set", "predict_set": "predict_interval"}.get(name)
+        if other is not None and hasattr(type(self), other):
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}; use {other}"
+            )
+        return object.__getattribute__(self, name)  # which raises again
+
     def _set_fitted(self, **attributes: Any) -> None:
         """Set all fitted attributes at once, and remove those of an earlier fit."""
         validated = self._set_by_validation
@@ -184,20 +192,16 @@ class KernelEstimator(FittedEstimator):
     ) -> tuple[Kernel, Any]:
         """The resolved kernel and all validated training items; sets ``n_features_in_`` but keeps nothing else.
 
-        Rows of weight 0 do not affect the kernel's default parameters. Without `try_pairs` a function is not called to
-        detect what it takes and whether it is symmetric.
+        Rows of weight 0 do not affect the kernel's default parameters.
         """
         self._forget_columns()
         if takes_objects(as_kernel(self.kernel)):
             items = self._check_items(X, reset=True)
             check_consistent_length(items, weight)
             used = items[used_rows(weight, len(items))]
-            has_name = isinstance(self.kernel, str)  # and calls no function of the user
-            kernel = as_kernel(self.kernel, used if try_pairs or has_name else None)
+            kernel = as_kernel(self.kernel, used)
             if self._directed:
                 kernel = in_both_directions(kernel, self.kernel)
-            if try_pairs and isinstance(kernel, (PairFunction, MatrixFunction)):
-                kernel = kernel.checked(used)
             return own_kernel(kernel), items
         is_matrix = is_precomputed(self.kernel)
         if is_matrix:
@@ -553,17 +557,14 @@ def landmark_rows(
 
 def in_both_directions(kernel: Kernel, given: Any) -> Kernel:
     """Mark a plain function as asymmetric, so that both directions are computed; kernels declare it themselves."""
-    if isinstance(kernel, (PairFunction, MatrixFunction)) and not isinstance(given, (Kernel, str)):
-        return type(kernel)(**kernel.get_params(deep=False) | {"symmetric": False})
+    if isinstance(kernel, PairFunction) and not isinstance(given, Kernel):
+        return PairFunction(kernel.function, symmetric=False)
     return kernel
 
 
 def recognized(kernel: Kernel, given: Any, items: Any) -> Kernel:
-    """Detect whether a plain function takes two items or two lists of items."""
-    if isinstance(given, (Kernel, str)) or not isinstance(kernel, PairFunction):
-        return kernel
-    candidate = recognize(kernel.function, items)
-    return type(candidate)(**candidate.get_params(deep=False) | {"symmetric": kernel.symmetric})
+    """The kernel: functions say what they take."""
+    return kernel
 
 
 def _as_rows(items: NDArray) -> NDArray | None:

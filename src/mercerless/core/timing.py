@@ -157,3 +157,24 @@ def format_seconds(seconds: float) -> str:
     if seconds < 6000:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.1f} hours"
+
+
+class Meter:
+    """Counts comparisons and prints the time left, if they take more than a minute."""
+
+    def __init__(self, total: int):
+        self.total = total
+        self.done = 0
+        self.start = perf_counter()
+        self.last_printed = self.start
+
+    def advance(self, count: int) -> None:
+        """Add to the number of comparisons done."""
+        self.done += count
+        now = perf_counter()
+        left = (self.total - self.done) * (now - self.start) / max(1, self.done)
+        is_long = now - self.start + left > LIMITS.announced
+        if is_long and now - self.last_printed > LIMITS.pause and progress_setting() is not False:
+            self.last_printed = now
+            line = f"{self.done:,} of {self.total:,} comparisons, {format_seconds(left)} left"
+            print(line, file=sys.stderr, flush=True)

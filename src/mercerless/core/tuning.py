@@ -7,7 +7,7 @@ have a standard deviation of one.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,13 @@ from scipy.linalg import eigh
 from sklearn.svm import SVC, SVR
 
 from mercerless.core.units import kernel_unit
+from mercerless.core.validation import weights_or_ones
 
 # For every fold: the matrix of the other rows, that of the fold's rows with them, and the rows of the fold.
 HeldOut = Iterable[tuple[NDArray, NDArray, slice]]
 
+#: Length scales of Gaussians, relative to `core.units.length_scales`.
+SCALES = (0.35, 0.7, 1.4, 2.8, 5.6)
 #: The penalties that kernels are compared with.
 RIDGES = np.logspace(-5, 1, 7)
 #: The parameters of machines to compare.
@@ -27,6 +30,14 @@ SETTINGS_OF_NUMBERS = tuple(
     {"C": C, "epsilon": epsilon}
     for epsilon, C in product((0.05, 0.3), np.logspace(-2, 3, 6).tolist())
 )
+
+
+def order_by_content(X: NDArray, *values: NDArray) -> NDArray:
+    """An order of the rows that is the same for the same rows however they are arranged.
+
+    Draws of folds and landmarks from rows in this order give the same model. Values decide the order of equal rows.
+    """
+    return np.lexsort([*values, *X.T[::-1]])  # the last key counts first
 
 
 def slices_of(fold_of: NDArray) -> list[slice]:
@@ -59,20 +70,25 @@ def ridge_losses(matrices: HeldOut, Y: NDArray) -> NDArray:
 
 
 def machine_on(
-    K: NDArray, y: NDArray, make: Callable[..., SVC | SVR], setting: dict[str, float]
+    K: NDArray,
+    y: NDArray,
+    make: Callable[..., SVC | SVR],
+    setting: dict[str, float],
+    weight: NDArray | None = None,
 ) -> SVC | SVR:
     """The machine on a matrix, with C relative to its variance."""
-    C = setting["C"] / kernel_unit(K)
+    C = setting["C"] / kernel_unit(K, weight)
     machine = make(kernel="precomputed", cache_size=500, **{**setting, "C": C})
     machine.random_state = 0  # libsvm takes a seed of the global generator otherwise
-    return machine.fit(K, y)
+    return machine.fit(K, y, sample_weight=weight)
 
 
 def machine_losses(
     matrices: HeldOut,
     y: NDArray,
     make: Callable[..., SVC | SVR],
-    settings: Sequence[dict[str, Any]],
+    settings: Sequence[dict[str, float]],
+    weight: NDArray,
 ) -> NDArray:
     """Squared errors, or wrong labels, of every row for every setting of the machine."""
     losses = np.zeros((len(y), len(settings)))
@@ -81,19 +97,64 @@ def machine_losses(
         for k, setting in enumerate(settings):
             predicted: Any = rest[0]
             if np.any(rest != rest[0]):
-                predicted = machine_on(K, rest, make, setting).predict(K_new)
-            wrong = predicted != y[fold] if make is SVC else (predicted - y[fold]) ** 2
-            losses[fold, k] = wrong
+                machine = machine_on(K, rest, make, setting, np.delete(weight, fold))
+                predicted = machine.predict(K_new)
+            losses[fold, k] = _losses(predicted, y[fold], make is SVC)
     return losses
 
 
-def constant_losses(y: NDArray, folds: Sequence[slice], classify: bool) -> NDArray:
-    """The losses of the most frequent label, or the mean, of the other rows."""
-    losses = np.zeros(len(y))
-    for fold in folds:
+class MachineChoice(NamedTuple):
+    """The kernel and the setting of the machine with the smallest losses on held-out rows."""
+
+    kernel: int  # its number
+    setting: dict[str, float]
+    losses: NDArray  # (n,), of the machine
+    constant: NDArray  # (n,), of the most frequent label or the mean of the other rows
+    of_kernels: list[float]  # mean losses of ridge regression
+
+
+def choose_machine(
+    kernels: Sequence[Callable[[], HeldOut]],
+    y: NDArray,
+    settings: Sequence[dict[str, float]],
+    make: Callable[..., SVC | SVR],
+    weight: NDArray | None = None,
+    n_plain: int = 0,
+) -> MachineChoice:
+    """Choose a kernel by ridge regression, then the machine's setting.
+
+    The first `n_plain` kernels are preferred unless another one is better by a standard error.
+    """
+    classify = make is SVC
+    weight = weights_or_ones(weight, len(y))
+    Y = 1.0 * (y[:, None] == np.unique(y)) if classify else y[:, None]
+    losses = np.array([weight * ridge_losses(matrices(), Y) for matrices in kernels])
+    means = losses.mean(axis=1)
+    best = int(means.argmin())
+    if n_plain:
+        plain = int(means[:n_plain].argmin())
+        gain = losses[plain] - losses[best]
+        best = best if gain.mean() > gain.std() / np.sqrt(len(gain)) else plain
+    of_settings = machine_losses(kernels[best](), y, make, settings, weight)
+    k = int((weight @ of_settings).argmin())
+    constant = np.zeros(len(y))
+    for _, _, fold in kernels[best]():
         rest = np.delete(y, fold)
-        if classify:
-            losses[fold] = y[fold] != np.bincount(rest).argmax()
-        else:
-            losses[fold] = (y[fold] - rest.mean()) ** 2
-    return losses
+        guess = np.bincount(rest).argmax() if classify else rest.mean()
+        constant[fold] = _losses(guess, y[fold], classify)
+    return MachineChoice(best, settings[k], of_settings[:, k], constant, means.tolist())
+
+
+def _losses(predicted: Any, y: NDArray, classify: bool) -> NDArray:
+    return 1.0 * (predicted != y) if classify else (predicted - y) ** 2
+
+
+def settings_of(classify: bool, **given: Any) -> list[dict[str, float]]:
+    """The settings to compare, with the values that are given: neither None nor "auto"."""
+    settings: list[dict[str, float]] = []
+    for setting in SETTINGS_OF_LABELS if classify else SETTINGS_OF_NUMBERS:
+        fixed = {name: given[name] for name in setting if given.get(name) not in (None, "auto")}
+        merged = {**setting, **fixed}
+        if merged not in settings:
+            settings.append(merged)
+    return settings

@@ -64,6 +64,24 @@ def validate_data(
         if "could not convert string to float" in str(error):
             name = type(estimator).__name__
             raise ValueError(_sentence_about_words(name, X, *args)) from None
+        if "Found array with dim" in str(error):
+            raise ValueError(
+                f"{error} Pass X.reshape(len(X), -1), or kernel='dtw' for series of channels."
+            ) from None
+        if "inhomogeneous" in str(error) or "setting an array element" in str(error):
+            raise ValueError(
+                "The items of X have different lengths; pass kernel='dtw' to compare series, or a "
+                "function of two items."
+            ) from None
+        if (
+            not is_training
+            and "features, but" in str(error)
+            and get_tags(estimator).input_tags.pairwise
+        ):
+            raise ValueError(
+                f"X has shape {np.shape(X)}, but needs one column for each of the "
+                f"{estimator.n_features_in_} training items: compare the new items with these."
+            ) from None
         raise
     except TypeError as error:
         if type(error).__name__ == "DTypePromotionError":
@@ -92,10 +110,10 @@ def _sentence_about_words(name: str, X: Any, y: Any = None) -> str:
             f"y holds words, such as {word!r}, and {name} predicts numbers; use a classifier for "
             "classes."
         )
-    return (
-        f"X holds words, such as {word!r}, and {name} reads numbers from it; encode them, or pass "
-        "a data frame to TableClassifier or TableRegressor."
-    )
+    remedy = "encode them, or pass a data frame to TableClassifier or TableRegressor"
+    if np.ndim(X) == 1:
+        remedy = "pass kernel='levenshtein' to compare strings"
+    return f"X holds words, such as {word!r}, and {name} reads numbers from it; {remedy}."
 
 
 def _first_word(values: Any) -> str | None:
@@ -145,11 +163,17 @@ def align_columns(X: Any, known: list[str] | None, name: str = "X") -> Any:
     return X.iloc[:, [position[label] for label in known]]
 
 
+def named_matrix(X: Any) -> Any:
+    """A matrix of another package that knows the names of its items, as skbio's, as a data frame; X if it is none."""
+    return X.to_data_frame() if hasattr(X, "to_data_frame") and hasattr(X, "ids") else X
+
+
 def align_matrix(X: Any, may_cut: bool = True, name: str = "X") -> Any:
     """A data frame of comparisons with its columns in the order of its rows, if both have names.
 
     If it `may_cut`, columns of further items are left out. Labels that number positions are ignored.
     """
+    X = named_matrix(X)
     rows = labels_of(X, "index")
     columns = labels_of(X)
     if rows is None or columns is None or rows == columns:
@@ -258,7 +282,7 @@ def _row_labels(X: Any) -> Any:
     for table in tables:
         index = getattr(table, "index", None)
         if hasattr(table, "iloc") and hasattr(index, "get_indexer"):
-            return index if index.is_unique else None
+            return index if index is not None and index.is_unique else None
     return None
 
 
@@ -330,9 +354,11 @@ def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDA
                 "numeric array."
             ) from None
     if array.ndim != 2:
+        remedy = f"{name}.reshape(1, -1) for one row or {name}.reshape(-1, 1) for one column"
+        if array.ndim > 2:
+            remedy = f"{name}.reshape(len({name}), -1), or kernel='dtw' for series of channels"
         raise ValueError(
-            f"{name} must be two-dimensional, not {array.ndim}-dimensional; use {name}.reshape(1, "
-            f"-1) for one row or {name}.reshape(-1, 1) for one column."
+            f"{name} must be two-dimensional, not {array.ndim}-dimensional; use {remedy}."
         )
     if array.size == 0:
         raise ValueError(
@@ -443,13 +469,14 @@ def relative_asymmetry(K: NDArray) -> float:
 def check_symmetric_kernel(kernel: Any) -> None:
     """Raise for a kernel that is declared asymmetric, if its square matrix is never computed."""
     if kernel.symmetric is False:
-        raise _asymmetric_kernel("The kernel is not symmetric: its two directions differ")
+        raise asymmetric_kernel("The kernel is not symmetric: its two directions differ")
 
 
-def _asymmetric_kernel(problem: str) -> ValueError:
+def asymmetric_kernel(problem: str) -> ValueError:
+    """The error of a kernel whose two directions differ."""
     return ValueError(
         f"{problem}; average them with direction='mean' if the estimator has it, otherwise with "
-        "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2, symmetric=True), or use both "
+        "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2), or use both "
         "with mercerless.SimilarityClassifier or SimilarityRegressor and direction='both'."
     )
 
@@ -460,7 +487,7 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
     amount = relative_asymmetry(K)
     if not is_rounding(amount, K.dtype):
         if name == "the kernel matrix":
-            raise _asymmetric_kernel(
+            raise asymmetric_kernel(
                 f"{name} is not symmetric: the directions differ by {amount:.2g} of it"
             )
         if not np.tril(K, -1).any() or not np.triu(K, 1).any():

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cholesky, eigvalsh
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC, SVR
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from mercerless.core.basis import Basis, make_basis
@@ -24,7 +25,11 @@ from mercerless.core.estimator import (
     class_scores,
     pair_votes,
 )
+from mercerless.core.folds import fold_numbers, some_rows
+from mercerless.core.kinds import warn_if_distances
 from mercerless.core.memory import check_memory, memory_budget, row_blocks, with_settings
+from mercerless.core.tuning import SCALES, choose_machine, held_out_blocks, settings_of, slices_of
+from mercerless.core.units import Standardizer, kernel_unit
 from mercerless.core.validation import (
     UselessModelWarning,
     check_classes,
@@ -38,10 +43,9 @@ from mercerless.core.validation import (
     warn_if_tube_is_useless,
     warn_if_useless,
 )
-from mercerless.dank.selection import CenteringPenalty, Choice, choose, cluster
+from mercerless.dank.selection import CenteringPenalty, Choice, cluster, descend
 from mercerless.dank.solver import DankSolution, DankStep, DankTask, plain_machine, solve_dank
 from mercerless.dank.thresholds import LIMITS
-from mercerless.hyper.estimators import HyperRidge
 from mercerless.kernels import Gaussian, Kernel
 
 
@@ -129,12 +133,7 @@ class _Gram:
         need = 8.0 * self.copies * n**2
         remedy = "split vectors with n_parts, or use a Gaussian, whose matrix is never formed"
         check_memory(need, f"The kernel matrix of {n} items", self.budget, remedy)
-        matrix = check_symmetric(self.kernel(self.items), self.matrix_name)
-        matrix = matrix.astype(float, copy=False)
-        check_size(matrix, self.matrix_name)
-        if self.kernel.definite is not True:
-            _check_definite(matrix)
-        return matrix
+        return check_base(self.kernel, self.kernel(self.items), self.matrix_name)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
         i = np.searchsorted(self.rows, rows)
@@ -203,8 +202,22 @@ class _Fitted(NamedTuple):
     adaptation: Adaptation
 
 
-def _check_definite(K: NDArray) -> None:
-    """Raise ValueError if K, or a part of it, has an eigenvalue clearly below zero."""
+def matrix_of(basis: Basis, kernel: Kernel, rows: NDArray) -> NDArray:
+    """The matrix of this kernel between the training items of these rows."""
+    if basis.given_as_matrix:
+        return kernel(basis.items[np.ix_(rows, rows)])
+    return kernel(basis.items[rows])
+
+
+def check_base(kernel: Kernel, matrix: NDArray, name: str) -> NDArray:
+    """The matrix, in float64; raise if it is not symmetric, too large, or has an eigenvalue clearly below zero."""
+    if isinstance(kernel, Gaussian):
+        return matrix
+    matrix = check_symmetric(matrix, name).astype(float, copy=False)
+    check_size(matrix, name)
+    if kernel.definite is True:
+        return matrix
+    K = matrix
     if len(K) > LIMITS.checked_rows:
         rows = np.linspace(0, len(K) - 1, LIMITS.checked_rows).astype(int)
         K = K[np.ix_(rows, rows)]
@@ -219,6 +232,7 @@ def _check_definite(K: NDArray) -> None:
             f"{smallest:.3g}; repair the matrix first with mercerless.spectra.SpectrumTransformer, "
             "or use mercerless.KreinSVC or KreinSVR, which take indefinite kernels."
         ) from None
+    return matrix
 
 
 class _DANK(KernelPredictor):
@@ -226,6 +240,8 @@ class _DANK(KernelPredictor):
 
     def _check_parameters(self) -> None:
         positive = {"C": self.C, "adaptivity": self.adaptivity, "tol": self.tol}
+        if self.C == "auto":
+            del positive["C"]
         if isinstance(self.adaptivity, CenteringPenalty):
             positive["penalty"] = positive.pop("adaptivity").penalty
         for name, value in positive.items():
@@ -240,8 +256,7 @@ class _DANK(KernelPredictor):
             raise ValueError(
                 f"search must be None or a mercerless.GradientSearch, not {self.search!r}."
             )
-        rules = ("inductive", "nearest", "reciprocal", "hyper")
-        check_option("out_of_sample", self.out_of_sample, rules)
+        check_option("out_of_sample", self.out_of_sample, ("inductive", "reciprocal"))
         if self.n_parts > 1 and self.out_of_sample != "inductive":
             raise ValueError(
                 "n_parts > 1 predicts inductively only; use out_of_sample='inductive'."
@@ -252,34 +267,34 @@ class _DANK(KernelPredictor):
         self._check_parameters()
         basis = make_basis(*self._train_items(X, weight))
         items = basis.items
-        vectors = items.ndim == 2 and not basis.given_as_matrix
-        if self.out_of_sample == "hyper" and not vectors:
-            raise ValueError(
-                "out_of_sample='hyper' learns a function of feature vectors; use 'inductive' here."
-            )
-        if self.n_parts > 1 and not vectors:
+        if self.n_parts > 1 and (items.ndim != 2 or basis.given_as_matrix):
             raise ValueError(
                 "n_parts > 1 clusters feature vectors; pass vectors and a kernel on them."
             )
-        if self.out_of_sample == "reciprocal" and basis.given_as_matrix:
+        if basis.given_as_matrix:
+            warn_if_distances(basis.items, type(self).__name__)
             diagonal = basis.kernel.diag(items)
-            if np.ptp(diagonal) > 1e-6 * np.abs(diagonal).max():
+            if (
+                self.out_of_sample == "reciprocal"
+                and np.ptp(diagonal) > 1e-6 * np.abs(diagonal).max()
+            ):
                 raise ValueError(
                     "out_of_sample='reciprocal' ranks new items by their distances, which need "
                     "their self-similarities; a precomputed matrix has none, and those of the "
-                    "training items differ. Use 'nearest' or 'inductive', or pass the kernel "
-                    "itself."
+                    "training items differ. Use 'inductive', or pass the kernel itself."
                 )
         check_consistent_length(items, y)
         return basis
 
-    def _fit(self, basis: Basis, y: NDArray, tasks: list[DankTask]) -> dict[str, Any]:
+    def _fit(
+        self, basis: Basis, y: NDArray, weight: NDArray, tasks: list[DankTask]
+    ) -> dict[str, Any]:
         """Choose the parameters, divide the rows, solve every task; returns the fitted attributes."""
-        choice = self._choose(basis, y, tasks)
+        used = np.flatnonzero(weight)
+        choice = self._choose(basis, y, weight, used, tasks)
         basis = basis.with_kernel(choice.kernel)
-        used = np.unique(np.concatenate([task.rows for task in tasks]))
         with self._progress() as progress:
-            clusters = self._clusters(basis.items[used])
+            clusters = self._clusters(choice.kernel, basis.items[used])
             grams = self._grams(basis, used, clusters)
             fitted = []
             for task, penalty in zip(tasks, choice.penalties):
@@ -287,55 +302,85 @@ class _DANK(KernelPredictor):
                 fitted.append(self._solve(grams, task, choice.C, penalty, progress))
             self._warn(fitted, choice)
             attributes = self._attributes(basis, fitted)
-            in_part = [np.isin(attributes["support_"], gram.rows) for gram in grams]
-            attributes["support_part_"] = np.argmax(in_part, axis=0)
-            attributes["kernel_"] = choice.kernel
-            attributes["clusters_"] = clusters
-            if self.out_of_sample == "hyper":
-                extensions = [self._extend(basis.items, f.adaptation) for f in fitted]
-                attributes["extension_"] = tuple(extensions)
-            if choice.tuned is not None:
-                attributes |= {"C_": choice.C, "epsilon_": choice.epsilon, "tuning_": choice.tuned}
+        in_part = [np.isin(attributes["support_"], gram.rows) for gram in grams]
+        attributes["support_part_"] = np.argmax(in_part, axis=0)
+        attributes |= {"kernel_": choice.kernel, "clusters_": clusters, "C_": choice.C}
+        if tasks[0].is_classification is False:
+            attributes["epsilon_"] = choice.epsilon
+        if choice.tuned is not None:
+            attributes["tuning_"] = choice.tuned
         return attributes
 
-    def _choose(self, basis: Basis, y: NDArray, tasks: list[DankTask]) -> Choice:
-        """The parameters of the fit: as given, or chosen by the search."""
-        kernel = basis.kernel
+    def _choose(
+        self, basis: Basis, y: NDArray, weight: NDArray, used: NDArray, tasks: list[DankTask]
+    ) -> Choice:
+        """The parameters of the fit: as given, or chosen by the plain machine on folds, and then by the search."""
         penalty = None
         if isinstance(self.adaptivity, CenteringPenalty):
             penalty = self.adaptivity.penalty
+        self._check_search(basis, weight, penalty)
+        classify = tasks[0].is_classification
+        settings = settings_of(classify, C=self.C, epsilon=getattr(self, "epsilon", None))
+        kernel = basis.kernel
+        most = min(LIMITS.tuned_rows, int(np.sqrt(memory_budget() / LIMITS.tuned_bytes)))
+        rows = used[some_rows(len(used), most, 0)]
+        K = check_base(kernel, matrix_of(basis, kernel, rows), basis.matrix_name)
+        size = float(np.average(K.diagonal(), weights=weight[rows])) or 1.0
+        setting = settings[0]
+        losses = None
+        if self.C != "auto" or len(rows) < LIMITS.fewest_rows:
+            C = (1.0 if self.C == "auto" else setting["C"]) / size
+        else:
+            order = np.argsort(K.mean(axis=1), kind="stable")  # the rows' own, however arranged
+            rows = rows[order]
+            fold_of = fold_numbers(
+                LIMITS.n_folds,
+                K[np.ix_(order, order)],
+                y[rows],
+                classify=classify,
+                precomputed=True,
+                random_state=0,
+            )
+            rows = rows[np.argsort(fold_of, kind="stable")]
+            kernels = [kernel]
+            if isinstance(self.kernel, str) and self.kernel == "gaussian":
+                kernels = [Gaussian(scale * kernel.length_scale) for scale in SCALES]
+            folds = slices_of(fold_of)
+            # libsvm keeps matrices in single precision
+            sized = [matrix_of(basis, one, rows) / size for one in kernels]
+            matrices = [partial(held_out_blocks, K, folds) for K in sized]
+            make = SVC if classify else SVR
+            best = choose_machine(matrices, y[rows], settings, make, weight[rows])
+            kernel, setting = kernels[best.kernel], best.setting
+            losses = best.losses, best.constant
+            C = setting["C"] / kernel_unit(sized[best.kernel], weight[rows])
+            C = min(C, LIMITS.largest_C) / size
+        start = Choice(kernel, C, setting.get("epsilon", 0.0), [penalty] * len(tasks), None, losses)
         if self.search is None:
-            return Choice(kernel, self.C, tasks[0].epsilon, [penalty] * len(tasks))
+            return start
+        X = np.asarray(basis.items, dtype=float)
+        return descend(start, X, y, tasks, self.search, self.adaptivity, self.random_state)
+
+    def _check_search(self, basis: Basis, weight: NDArray, penalty: float | None) -> None:
+        """Raise if the search cannot be done."""
+        if self.search is None:
+            return
         if penalty is not None:
             raise ValueError(
                 "search chooses the centering penalty; give adaptivity a number to start from."
             )
-        if not isinstance(kernel, Gaussian):
+        if not isinstance(basis.kernel, Gaussian):
             raise ValueError(
                 "GradientSearch needs a Gaussian kernel; search other kernels with GridSearchCV."
             )
-        if any(np.any(task.weight != 1.0) for task in tasks):
+        if np.any(weight[weight > 0] != 1.0):
             raise ValueError(
                 "GradientSearch takes no weights; repeat rows instead, or leave search=None."
             )
-        X = np.asarray(basis.items, dtype=float)
-        n = len(y)
+        n = len(weight)
         remedy = "search on fewer rows and take kernel_, C_ and epsilon_ from there"
-        check_memory(
-            8.0 * LIMITS.search_matrices * n**2, f"GradientSearch on {n} rows", remedy=remedy
-        )
-        if self.kernel == "gaussian":
-            kernel = Gaussian(np.full(X.shape[1], kernel.length_scale))
-        return choose(
-            kernel,
-            X,
-            y,
-            tasks,
-            self.search,
-            self.adaptivity,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        )
+        need = 8.0 * LIMITS.search_matrices * n**2
+        check_memory(need, f"GradientSearch on {n} rows", remedy=remedy)
 
     def _warn(self, fitted: list[_Fitted], choice: Choice) -> None:
         solutions = [solution for f in fitted for solution in f.solutions]
@@ -368,17 +413,12 @@ class _DANK(KernelPredictor):
                 choice.epsilon,
             )
 
-    def _extend(self, items: NDArray, adaptation: Adaptation) -> Kernel:
-        """The change F - 1 as a function of two items, learned from its values on the training rows."""
-        learner = HyperRidge(random_state=self.random_state)
-        return learner.fit(items[adaptation.rows], adaptation.matrix() - 1.0).kernel_
-
-    def _clusters(self, items: Any) -> KMeans | None:
+    def _clusters(self, kernel: Kernel, items: Any) -> KMeans | None:
         if self.n_parts > len(items):
             raise ValueError(f"n_parts={self.n_parts} exceeds the number of rows, {len(items)}.")
         if self.n_parts == 1:
             return None
-        return cluster(items, self.n_parts, self.random_state)
+        return cluster(in_units_of(kernel, items), self.n_parts, self.random_state)
 
     def _grams(self, basis: Basis, used: NDArray, clusters: KMeans | None) -> list[_Gram]:
         """One base kernel per part, so that a worker gets no more than its rows and its share of the memory."""
@@ -450,7 +490,7 @@ class _DANK(KernelPredictor):
             support_vectors = support_basis.kept
         elif not basis.given_as_matrix:  # equal targets have no support vectors
             support_vectors = basis.items[support]
-        borrows = self.out_of_sample in ("nearest", "reciprocal")
+        borrows = self.out_of_sample == "reciprocal"
         return {
             "_fit_basis": basis.fitted() if borrows else None,
             "_fit_diagonal": basis.kernel.diag(basis.items) if borrows else None,
@@ -477,14 +517,9 @@ class _DANK(KernelPredictor):
         items = self._test_items(X)
         if self.out_of_sample == "reciprocal":  # the ranks need the whole batch
             return self._adapted(items)
-        decide = self._adapted
-        if self.clusters_ is not None:
-            decide = self._by_parts
-        elif self.out_of_sample == "inductive":
-            decide = self._inductive
-        width = len(self._fit_diagonal) if self.out_of_sample == "nearest" else len(self.support_)
+        decide = self._inductive if self.clusters_ is None else self._by_parts
         budget = min(2**26, memory_budget() // 2)
-        blocks = row_blocks(len(items), 24 * max(width, 1), budget)
+        blocks = row_blocks(len(items), 24 * max(len(self.support_), 1), budget)
         return np.concatenate([decide(items[block]) for block in blocks])
 
     def _inductive(self, items: Any) -> NDArray:
@@ -493,7 +528,7 @@ class _DANK(KernelPredictor):
 
     def _by_parts(self, items: NDArray) -> NDArray:
         """The machine of its cluster predicts each item."""
-        labels = self.clusters_.predict(items)
+        labels = self.clusters_.predict(in_units_of(self.kernel_, items))
         values = np.empty((len(items), len(self.intercept_)))
         for part in np.unique(labels):
             rows = labels == part
@@ -511,39 +546,33 @@ class _DANK(KernelPredictor):
         return self._support_basis.compare(items)
 
     def _adapted(self, items: Any) -> NDArray:
-        """New items get rows of F from hyper-kernel regression, or those of similar training rows."""
-        factor = self._extended if self.out_of_sample == "hyper" else self._borrowed
-        K = self._compare_with_support(items)
-        values = np.empty((len(items), len(self.adaptation_)))
-        for k, v in enumerate(self.dual_solution_):
-            values[:, k] = (factor(items, k) * K) @ v + self.intercept_[k]
-        return values
-
-    def _extended(self, items: NDArray, task: int) -> NDArray | float:
-        if len(self.support_) == 0:
-            return 1.0
-        return 1.0 + self.extension_[task](items, self.support_vectors_)
-
-    def _borrowed(self, items: Any, task: int) -> NDArray:
-        """Rows of F of the training rows nearest to the items, or nearest in both directions."""
+        """New items get rows of F of their twins, the training rows nearest in both directions."""
         diagonal = np.zeros(len(items))  # the same for all training rows, so it has no effect
         if not self._fit_basis.given_as_matrix:
             diagonal = self.kernel_.diag(items)
-        rows = self.adaptation_[task].rows
-        K = self._fit_basis.fitted(rows).compare(items)
-        distance = diagonal[:, None] + self._fit_diagonal[rows] - 2 * K
-        if self.out_of_sample == "nearest":
-            twins = np.argmin(distance, axis=1)
-        else:
-            twins = _reciprocal_twins(distance)
-        return self.adaptation_[task].matrix(rows[twins], self.support_)
+        K = self._compare_with_support(items)
+        values = np.empty((len(items), len(self.adaptation_)))
+        for k, (adaptation, v) in enumerate(zip(self.adaptation_, self.dual_solution_)):
+            rows = adaptation.rows
+            to_rows = self._fit_basis.fitted(rows).compare(items)
+            twins = reciprocal_twins(diagonal[:, None] + self._fit_diagonal[rows] - 2 * to_rows)
+            F = adaptation.matrix(rows[twins], self.support_)
+            values[:, k] = (F * K) @ v + self.intercept_[k]
+        return values
 
 
-def _reciprocal_twins(distance: NDArray) -> NDArray:
+def reciprocal_twins(distance: NDArray) -> NDArray:
     """Training row with the smallest product of both neighbor ranks, equation (11) of the paper."""
     among_train = np.argsort(np.argsort(distance, axis=1, kind="stable"), axis=1) + 1.0
     among_new = np.argsort(np.argsort(distance, axis=0, kind="stable"), axis=0) + 1.0
     return np.argmin(among_train * among_new, axis=1)
+
+
+def in_units_of(kernel: Kernel, items: NDArray) -> NDArray:
+    """The items in units of the length scales of a Gaussian; as they are for another kernel."""
+    if isinstance(kernel, Gaussian):
+        return np.asarray(items, dtype=float) / np.asarray(kernel.length_scale)
+    return items
 
 
 class DANKClassifier(NamedClassifierMixin, _DANK):
@@ -563,9 +592,12 @@ class DANKClassifier(NamedClassifierMixin, _DANK):
     ----------
     kernel : str, Kernel or callable, default="gaussian"
         The base kernel, positive semi-definite: a kernel object, ``"precomputed"``, one of scikit-learn's metric
-        names, or a function of two items. With a Gaussian the full matrix is never formed.
-    C : float, default=1.0
-        Bound on the dual coefficients, as in `sklearn.svm.SVC`.
+        names, or a function of two items. "gaussian" has one length scale per feature, in units of its spread. With a
+        Gaussian the full matrix is never formed.
+    C : float or "auto", default="auto"
+        Bound on the dual coefficients, as in `sklearn.svm.SVC`, for a kernel matrix of mean diagonal one: multiplying
+        all similarities by a number changes nothing. "auto" chooses C, and the common factor of the length scales of
+        "gaussian", for the plain machine on five folds, of 600 rows at most.
     adaptivity : float or CenteringPenalty, default=0.25
         The target for the mean squared change of F, free of scale; 0.25 is the paper's choice, values near 0 give
         the plain machine. Tune it like C. It sets ``eta = sum(alpha^2 K_ii) / (4 adaptivity)`` of the plain
@@ -573,18 +605,16 @@ class DANKClassifier(NamedClassifierMixin, _DANK):
     rank_penalty : float, default=0.01
         Weight of the trace of F (the paper's tau); the rank is at most ``1 + 2 adaptivity / rank_penalty``, and
         from ``2 adaptivity`` on it is 1. From about twice the number of rows on nothing is left of F, which warns.
-    out_of_sample : {"inductive", "nearest", "reciprocal", "hyper"}, default="inductive"
+    out_of_sample : {"inductive", "reciprocal"}, default="inductive"
         How F continues to new points. ``"inductive"``: as for a training row with coefficient zero; a prediction
-        depends on nothing but the point. ``"nearest"``: the column of the nearest training row.
-        ``"reciprocal"``: the paper's rule, the training row with the smallest product of neighbor ranks;
-        transductive, a prediction changes with the rest of the batch, for comparison only. ``"hyper"``: F - 1 as
-        a function of two points, learned from its training values by `HyperRidge`; far slower.
+        depends on nothing but the point. ``"reciprocal"``: the paper's rule, the row of F of the training row with the
+        smallest product of neighbor ranks; transductive, a prediction changes with the rest of the batch, for
+        comparison only.
     search : GradientSearch or None, default=None
         A `GradientSearch` chooses one length scale per feature (one only when the kernel is a `Gaussian` with one), C,
-        and eta: 5-fold cross-validation of plain machines on a coarse grid, then descent along the exact gradient of
-        DANK's validation loss; C is then ignored. ``GradientSearch(1, 25)`` is usually enough: besides the descent
-        from the grid, each restart descends from the solution under a wider prior, all but the first from random length
-        scales.
+        and eta by descent along the exact gradient of DANK's validation loss, from the parameters chosen without it.
+        ``GradientSearch(1, 25)`` is usually enough: besides the first descent, each restart descends from the solution
+        under a wider prior, all but the first from random length scales.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with ``sample_weight``.
     n_parts : int, default=1
@@ -596,7 +626,7 @@ class DANKClassifier(NamedClassifierMixin, _DANK):
         Limit on the outer steps.
     n_jobs : int or None, default=None
         Workers for the parts and the grid.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         For the clusters, the folds and the restarts.
 
     Attributes
@@ -626,14 +656,14 @@ class DANKClassifier(NamedClassifierMixin, _DANK):
     n_iter_, n_evaluations_ : int
         Largest number of outer steps over the pairs, and products with the kernel matrix or its square, the unit that
         a gradient method pays per iteration.
-    extension_ : tuple of Kernel
-        With ``out_of_sample="hyper"``, F - 1 as a function for every pair.
     history_ : tuple of tuples
         Objective, relative gap on the working set and rank after every outer step, per pair.
     kernel_ : Kernel
-        The base kernel, tuned by a search.
-    C_, epsilon_, tuning_ : float, float, Tuned
-        With a search, the values that were used, and the course and result of the descent.
+        The base kernel with the chosen length scales.
+    C_ : float
+        The bound used: the chosen one, or the given one over the mean diagonal of the kernel matrix.
+    tuning_ : Tuned
+        With a search, the course and result of the descent.
     n_features_in_ : int
         Number of features.
 
@@ -670,7 +700,7 @@ class DANKClassifier(NamedClassifierMixin, _DANK):
         self,
         kernel: Any = "gaussian",
         *,
-        C: float = 1.0,
+        C: float | str = "auto",
         adaptivity: float | CenteringPenalty = 0.25,
         rank_penalty: float = 0.01,
         out_of_sample: str = "inductive",
@@ -680,7 +710,7 @@ class DANKClassifier(NamedClassifierMixin, _DANK):
         tol: float = 1e-4,
         max_iter: int = 50,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = 0,
     ):
         self.kernel = kernel
         self.C = C
@@ -706,7 +736,7 @@ class DANKClassifier(NamedClassifierMixin, _DANK):
             rows = used[np.isin(labels[used], pair)]
             signs = np.where(labels[rows] == pair[1], 1.0, -1.0)
             tasks.append(DankTask(rows, signs, weight[rows], epsilon=0.0, is_classification=True))
-        self._set_fitted(classes_=classes, **self._fit(basis, labels, tasks))
+        self._set_fitted(classes_=classes, **self._fit(basis, labels, weight, tasks))
 
     def decision_function(self, X: Any) -> NDArray:
         """Scores of new items.
@@ -745,10 +775,12 @@ class DANKRegressor(NamedRegressorMixin, _DANK):
     ----------
     kernel : str, Kernel or callable, default="gaussian"
         The base kernel, positive semi-definite, see `DANKClassifier`.
-    C : float, default=1.0
-        Bound on the dual coefficients, as in `sklearn.svm.SVR`.
-    epsilon : float, default=0.1
-        Half width of the tube in which errors cost nothing.
+    C : float or "auto", default="auto"
+        Bound on the dual coefficients, as in `sklearn.svm.SVR`, for targets of standard deviation one; see
+        `DANKClassifier`.
+    epsilon : float or "auto", default="auto"
+        Half width of the tube in which errors cost nothing, in standard deviations of y. "auto" chooses it with C; .05
+        if C is given.
     adaptivity : float or CenteringPenalty, default=0.25
         The target for the mean squared change of F, free of scale, or eta itself, see `DANKClassifier`.
     rank_penalty, out_of_sample : object
@@ -768,8 +800,12 @@ class DANKRegressor(NamedRegressorMixin, _DANK):
         Intercept.
     adaptation_, rank_, dual_solution_, centering_penalty_, clusters_, support_part_, n_iter_, n_evaluations_ :
         As of the classifier, which has one per pair of classes; this has one.
-    support_, support_vectors_, history_, kernel_, extension_, C_, epsilon_, tuning_, n_features_in_ :
-        As of the classifier; the extension with ``out_of_sample="hyper"``, the tuned values with a search.
+    support_, support_vectors_, history_, kernel_, C_, n_features_in_ :
+        As of the classifier.
+    tuning_ : Tuned
+        With a search, the course and result of the descent.
+    epsilon_ : float
+        Half the width of the tube that was used, in standard deviations of y.
 
     See Also
     --------
@@ -795,8 +831,8 @@ class DANKRegressor(NamedRegressorMixin, _DANK):
         self,
         kernel: Any = "gaussian",
         *,
-        C: float = 1.0,
-        epsilon: float = 0.1,
+        C: float | str = "auto",
+        epsilon: float | str = "auto",
         adaptivity: float | CenteringPenalty = 0.25,
         rank_penalty: float = 0.01,
         out_of_sample: str = "inductive",
@@ -805,7 +841,7 @@ class DANKRegressor(NamedRegressorMixin, _DANK):
         tol: float = 1e-4,
         max_iter: int = 50,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = 0,
     ):
         self.kernel = kernel
         self.C = C
@@ -821,15 +857,21 @@ class DANKRegressor(NamedRegressorMixin, _DANK):
         self.random_state = random_state
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        check_number("epsilon", self.epsilon, zero=True)
-        target = column_or_1d(check_targets(y, type(self).__name__), warn=True)
-        weight = check_weight(sample_weight, len(target))
+        if self.epsilon != "auto":
+            check_number("epsilon", self.epsilon, zero=True)
+        values = column_or_1d(check_targets(y, type(self).__name__), warn=True)
+        weight = check_weight(sample_weight, len(values))
+        units = Standardizer.fit(values[:, None], weight)
+        target = units(values[:, None])[:, 0]
         basis = self._begin(X, target, weight)
         used = np.flatnonzero(weight)
-        task = DankTask(
-            used, target[used], weight[used], float(self.epsilon), is_classification=False
-        )
-        self._set_fitted(**self._fit(basis, target, [task]))
+        task = DankTask(used, target[used], weight[used], epsilon=0.0, is_classification=False)
+        attributes = self._fit(basis, target, weight, [task])
+        spread = float(units.spread[0])
+        for name in ("dual_coef_", "dual_solution_"):
+            attributes[name] = spread * attributes[name]
+        attributes["intercept_"] = units.mean[0] + spread * attributes["intercept_"]
+        self._set_fitted(**attributes)
 
     def _predict(self, X: Any) -> NDArray:
         return self._values(X)[:, 0]

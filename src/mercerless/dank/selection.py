@@ -9,16 +9,13 @@ from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.cluster import BisectingKMeans, KMeans
-from sklearn.model_selection import GridSearchCV
-from sklearn.svm import SVC, SVR
 
 from mercerless.core.descent import GradientSearch
-from mercerless.core.folds import Split, make_folds
+from mercerless.core.folds import fold_numbers
 from mercerless.core.validation import check_random_state
 from mercerless.dank.quartic import Quartic, adjoint, snap, solve_quartic
 from mercerless.dank.solver import DankTask, plain_machine
 from mercerless.dank.thresholds import LIMITS
-from mercerless.kernels import Gaussian
 
 
 class CenteringPenalty(BaseEstimator):
@@ -72,7 +69,7 @@ class Tuned(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The parameters of a fit, in the units of the targets."""
+    """The parameters of a fit."""
 
     kernel: Any
     C: float
@@ -80,7 +77,7 @@ class Choice(NamedTuple):
     # of the centering, one per task; None if adaptivity decides
     penalties: Sequence[float | None]
     tuned: Tuned | None = None
-    # of the machines and of a constant on held-out rows; None without a search
+    # of the plain machine and of a constant on held-out rows; None if nothing was chosen
     losses: tuple[NDArray, NDArray] | None = None
 
 
@@ -92,44 +89,43 @@ def cluster(items: NDArray, n_parts: int, random_state: Any) -> KMeans:
     return KMeans(n_parts, init=centers, n_init=1, max_iter=1).fit(items)
 
 
-def choose(
-    kernel: Gaussian,
+def descend(
+    start: Choice,
     X: NDArray,
     y: NDArray,
     tasks: Sequence[DankTask],
     search: GradientSearch,
     adaptivity: float,
-    *,
-    n_jobs: int | None = None,
-    random_state: Any = None,
+    random_state: Any,
 ) -> Choice:
-    """Choose length scales, C, centering penalties and epsilon by the validation gradient.
+    """Choose length scales, C, centering penalties and epsilon by the validation gradient, from this start.
 
-    The descent starts at the best plain machine of a grid, whose kernels share the given kernel's ratios of length
-    scales; ``y`` are the classes or numbers of all rows of X.
+    ``y`` are the classes or the standardized numbers of all rows of X.
     """
     classify = tasks[0].is_classification
     used = np.unique(np.concatenate([task.rows for task in tasks]))
-    splits = _splits(X[used], y[used], classify, random_state)
-    size = 1.0
-    if not classify:
-        size = float(np.std(y[used])) or 1.0
-        y = (y - y[used].mean()) / size
-        tasks = [task._replace(target=y[task.rows]) for task in tasks]
-
-    scales = np.asarray(kernel.length_scale, dtype=float)
-    best = _grid(X[used] / scales, y[used], classify, splits, n_jobs)
-    kernel = Gaussian(scales * np.sqrt(0.5 / best["gamma"]))
-    epsilon = best.get("epsilon", 0.0)
-    tasks = [task._replace(epsilon=epsilon) for task in tasks]
-
-    groups = [_held_out(kernel, X, task, used, splits, best["C"], adaptivity) for task in tasks]
+    fold_of = fold_numbers(
+        LIMITS.n_folds, X[used], y[used], classify=classify, random_state=random_state
+    )
+    groups = []
+    for task in tasks:
+        task = task._replace(epsilon=start.epsilon)
+        held_out = fold_of[np.searchsorted(used, task.rows)]
+        group = [
+            _held_out(start, X, task, held_out == fold, adaptivity) for fold in np.unique(fold_of)
+        ]
+        groups.append([machine for machine in group if len(machine.target_test)])
     machines = [machine for group in groups for machine in group]
+    if len(np.unique(fold_of)) < 2 or (classify and any(np.ptp(m.target) == 0 for m in machines)):
+        raise ValueError(
+            "GradientSearch needs at least two rows of every class, or two rows for regression, "
+            "that are not copies of each other."
+        )
     tuned = tune_dank(
-        kernel,
+        start.kernel,
         machines,
-        C=best["C"],
-        epsilon=epsilon,
+        C=start.C,
+        epsilon=start.epsilon,
         n_samples=len(used),
         is_classification=classify,
         search=search,
@@ -138,100 +134,20 @@ def choose(
     penalties = []
     for task, group in zip(tasks, groups):
         per_row = float(np.mean([machine.penalty / len(machine.target) for machine in group]))
-        penalties.append(tuned.penalty_factor * per_row * len(task.rows) * size**2)
-    losses = held_out_losses(tuned, machines, classify)
-    return Choice(tuned.kernel, tuned.C * size, tuned.epsilon * size, penalties, tuned, losses)
-
-
-def _splits(X: NDArray, y: NDArray, classify: bool, random_state: Any) -> list[Split]:
-    """Up to five folds whose training parts have every class."""
-    counts = np.array([len(y)])
-    if classify:
-        counts = np.unique(y, return_counts=True)[1]
-    n_folds = min(LIMITS.n_folds, int(counts.min()))
-    folds: list[Split] = []
-    if n_folds > 1:
-        folds = make_folds(n_folds, X, y, classify=classify, random_state=random_state)
-    lacks_a_class = classify and any(len(np.unique(y[train])) < len(counts) for train, _ in folds)
-    if not folds or lacks_a_class:
-        raise ValueError(
-            "GradientSearch needs at least two rows of every class, or two rows for regression, "
-            "that are not copies of each other."
-        )
-    return folds
-
-
-def _grid(
-    X: NDArray, y: NDArray, classify: bool, splits: list[Split], n_jobs: int | None
-) -> dict[str, float]:
-    """The best of a coarse grid of plain machines."""
-    grid = {"C": LIMITS.grid_C, "gamma": LIMITS.grid_gamma}
-    if classify:
-        search = GridSearchCV(SVC(random_state=0), grid, cv=splits, n_jobs=n_jobs)
-    else:
-        grid["epsilon"] = LIMITS.grid_epsilon
-        scoring = "neg_mean_squared_error"
-        search = GridSearchCV(SVR(), grid, cv=splits, scoring=scoring, n_jobs=n_jobs)
-    return search.fit(X, y).best_params_
+        penalties.append(tuned.penalty_factor * per_row * len(task.rows))
+    return Choice(tuned.kernel, tuned.C, tuned.epsilon, penalties, tuned, start.losses)
 
 
 def _held_out(
-    kernel: Gaussian,
-    X: NDArray,
-    task: DankTask,
-    used: NDArray,
-    splits: list[Split],
-    C: float,
-    adaptivity: float,
-) -> list[HeldOut]:
-    """A training and a validation set of the task for every split, with the plain machine as start."""
-    machines = []
-    for train, test in splits:
-        training = task.take(np.flatnonzero(np.isin(task.rows, used[train])))
-        test_task = task.take(np.flatnonzero(np.isin(task.rows, used[test])))
-        if len(test_task.rows) == 0:
-            continue
-        X_train = X[training.rows]
-        scaled = X_train / np.asarray(kernel.length_scale)
-        v = plain_machine(training, scaled, C, 1e-3, kernel="rbf", gamma=0.5)
-        machine = HeldOut(
-            X=X_train,
-            target=training.target,
-            X_test=X[test_task.rows],
-            target_test=test_task.target,
-            start=v,
-            penalty=float(v @ v) / (4 * adaptivity) or 1.0,
-        )
-        machines.append(machine)
-    return machines
-
-
-def held_out_losses(
-    tuned: Tuned, machines: Sequence[HeldOut], is_classification: bool
-) -> tuple[NDArray, NDArray]:
-    """Squared errors, or wrong labels, of the tuned machines on their validation sets, and those of a constant."""
-    losses = []
-    constant = []
-    power = 1 if is_classification else 2
-    for m in machines:
-        trained = _DankMachine(
-            tuned.kernel,
-            m.X,
-            m.target,
-            tuned.C,
-            tuned.penalty_factor * m.penalty,
-            tuned.epsilon,
-            is_classification,
-        )
-        trained.solve(m.start)
-        values = trained.decision(m.X_test)
-        level = np.full(len(m.X_test), m.target.mean())
-        if is_classification:
-            values = np.sign(values)
-            level = np.sign(level)
-        losses.append(np.abs(values - m.target_test) ** power)
-        constant.append(np.abs(level - m.target_test) ** power)
-    return np.concatenate(losses), np.concatenate(constant)
+    start: Choice, X: NDArray, task: DankTask, is_held_out: NDArray, adaptivity: float
+) -> HeldOut:
+    """A training and a validation set of the task, with the plain machine as start."""
+    training = task.take(np.flatnonzero(~is_held_out))
+    test = task.take(np.flatnonzero(is_held_out))
+    scaled = X[training.rows] / np.asarray(start.kernel.length_scale)
+    v = plain_machine(training, scaled, start.C, 1e-3, kernel="rbf", gamma=0.5)
+    penalty = float(v @ v) / (4 * adaptivity) or 1.0
+    return HeldOut(X[training.rows], training.target, X[test.rows], test.target, v, penalty)
 
 
 def tune_dank(

@@ -53,7 +53,9 @@ def plain_machine(task: DankTask, data: NDArray, C: float, tol: float, **kernel:
     unit = 1.0
     if kernel.get("kernel") == "precomputed":
         unit = _power_of_two_below(float(np.abs(data).max(initial=0.0)))
-    scaled = data if unit == 1.0 else data / unit
+        scaled = data if unit == 1.0 else data / unit
+    else:  # its squared distances lose their digits far from the origin
+        scaled = data - np.median(data, axis=0)
     if task.is_classification:
         model = SVC(C=C * unit, tol=tol, random_state=0, **kernel)
         model.fit(scaled, task.target, sample_weight=task.weight)

@@ -30,14 +30,17 @@ class DankThresholds:
     # Matrices of all rows at the peak of a search: those of one machine and of its derivative.
     search_matrices: int = 26
 
-    # ---- the search
-    # Folds of the search, fewer if a class has fewer rows.
+    # ---- the choice of parameters
+    # Length scale, C and epsilon are chosen on at most this many rows, and on this many folds.
+    tuned_rows: int = 600
+    # Fewer rows if the memory limit is below this many bytes for each pair of them.
+    tuned_bytes: int = 256
+    # With fewer rows nothing is compared, and C is 1.
+    fewest_rows: int = 10
     n_folds: int = 5
-    # The grid of plain machines from which the descent starts; gamma is that of scaled features.
-    grid_C: tuple[float, ...] = (0.125, 0.5, 2.0, 8.0, 32.0, 128.0)
-    grid_gamma: tuple[float, ...] = (0.0078125, 0.03125, 0.125, 0.5, 2.0, 8.0)
-    grid_epsilon: tuple[float, ...] = (0.02, 0.1, 0.3)
-    # How far the logarithms of length scales, and of the other parameters, may move from the start.
+    # Larger values of C, for a mean diagonal of one, take hundreds of outer steps.
+    largest_C: float = 1000.0
+    # How far the logarithms of length scales, and of the other parameters, may move from the start of a search.
     reach_of_scales: float = 4.0
     reach_of_others: float = 5.0
 

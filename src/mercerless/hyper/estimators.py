@@ -22,7 +22,7 @@ from mercerless.core.validation import (
 )
 from mercerless.hyper.learning import Regression, check_memory_of, learn_kernel, pairs_of_grid
 from mercerless.hyper.selection import choose_regression
-from mercerless.hyper.targets import encode_target, order_by_content
+from mercerless.hyper.targets import encode_target, order_of_items
 from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.base import own_kernel
 from mercerless.kernels.hyper import TensorHyper
@@ -61,7 +61,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         """
         rows = validate_data(self, X, dtype=[np.float64, np.float32])
         target, classes, moments = encode_target(y, len(rows), self.target)
-        order = order_by_content(rows, target, self.cv)
+        order = order_of_items(rows, target, self.cv)
         items = rows[order].astype(float, copy=False)
         target = target.take(order)
         task = self._regression(len(rows), target.kind)

@@ -1,6 +1,7 @@
 """Classify and regress with a kernel learned from the labels: the paper's two stages in one estimator."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -20,15 +21,14 @@ from mercerless.core.memory import check_memory, row_blocks
 from mercerless.core.svm import stabilize
 from mercerless.core.threads import blas_threads
 from mercerless.core.tuning import (
-    SETTINGS_OF_LABELS,
-    SETTINGS_OF_NUMBERS,
-    constant_losses,
+    SCALES,
+    choose_machine,
     held_out_blocks,
-    machine_losses,
     machine_on,
-    ridge_losses,
+    settings_of,
     slices_of,
 )
+from mercerless.core.units import length_scales
 from mercerless.core.validation import (
     check_classes,
     check_number,
@@ -42,7 +42,7 @@ from mercerless.hyper.estimators import HyperRidge, HyperSVR, is_tensor
 from mercerless.hyper.learning import make_design
 from mercerless.hyper.selection import fold_equations, spread_of, without_fold
 from mercerless.hyper.solver import WhitenedPath, ridge_nonnegative, whiten
-from mercerless.hyper.targets import PairTarget, encode_target, order_by_content
+from mercerless.hyper.targets import PairTarget, encode_target, order_of_items
 from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.base import Kernel
 from mercerless.kernels.hyper import GaussianHyper, WishartHyper, random_pairs
@@ -107,6 +107,7 @@ class _LearnedKernelMachine(FittedEstimator):
         self
             The fitted estimator.
         """
+        check_number("C", self.C, none=True)
         learner = self._make_learner()
         items, given = validate_data(self, X, y, dtype=[np.float64, np.float32])
         n = len(items)
@@ -169,12 +170,12 @@ class _LearnedKernelMachine(FittedEstimator):
         """Compare kernels, learned anew without each fold, and then the machine's parameters."""
         learner._regression(len(X), learner.target)  # checks the parameters before any work
         random = check_random_state(self.random_state)
-        settings = self._settings()
+        classify = self._make is SVC
+        settings = settings_of(classify, C=self.C, epsilon=getattr(self, "epsilon", None))
         candidates = _candidates(learner, X, with_plain=self.learner is None)
         if len(X) < LIMITS.fewest_items or len(candidates) * len(settings) == 1:
             return Choice(candidates[0], settings[len(settings) // 2], [])
-        classify = self._make is SVC
-        order = order_by_content(X, encode_target(y, len(X), learner.target).target, self.cv)
+        order = order_of_items(X, encode_target(y, len(X), learner.target).target, self.cv)
         rows = order[some_rows(len(X), LIMITS.tune_items, random)]
         cv = cv_of_rows(self.cv, rows, len(X), y, classify=classify)
         fold_of = fold_numbers(cv, X[rows], y[rows], classify=classify, random_state=random)
@@ -184,46 +185,19 @@ class _LearnedKernelMachine(FittedEstimator):
         y = y[rows]
         target = encode_target(y, len(y), learner.target).target
         kernels = _HeldOutKernels(learner, items, target, folds, random)
-        Y = 1.0 * (y[:, None] == np.unique(y)) if classify else y[:, None]
-        losses = [ridge_losses(kernels.matrices(candidate), Y) for candidate in candidates]
-        best = _chosen(candidates, losses)
-        of_settings = machine_losses(kernels.matrices(candidates[best]), y, self._make, settings)
-        k = int(of_settings.sum(axis=0).argmin())
-        constant = constant_losses(y, folds, classify)
-        warn_if_useless(of_settings[:, k], constant, type(self).__name__)
+        matrices = [partial(kernels.matrices, candidate) for candidate in candidates]
+        n_plain = sum(candidate.is_plain for candidate in candidates)
+        choice = choose_machine(matrices, y, settings, self._make, n_plain=n_plain)
+        warn_if_useless(choice.losses, choice.constant, type(self).__name__)
         results = [
-            {**candidate._asdict(), "loss": float(loss.mean())}
-            for candidate, loss in zip(candidates, losses)
+            {**candidate._asdict(), "loss": loss}
+            for candidate, loss in zip(candidates, choice.of_kernels)
         ]
-        return Choice(candidates[best], settings[k], results)
-
-    def _settings(self) -> list[dict[str, Any]]:
-        """The parameters of the machine to compare, with those that are given."""
-        check_number("C", self.C, none=True)
-        settings: list[dict[str, Any]] = []
-        for setting in SETTINGS_OF_LABELS if self._make is SVC else SETTINGS_OF_NUMBERS:
-            given = {
-                name: getattr(self, name) for name in setting if getattr(self, name) is not None
-            }
-            if (merged := {**setting, **given}) not in settings:
-                settings.append(merged)
-        return settings
+        return Choice(candidates[choice.kernel], choice.setting, results)
 
     def _encode(self, y: NDArray) -> tuple[NDArray, dict[str, Any]]:
         """Checked targets as the machine sees them, and the fitted attributes that undo that."""
         raise NotImplementedError
-
-
-def _chosen(candidates: list[Candidate], losses: list[NDArray]) -> int:
-    """The number of the best candidate; a learned kernel has to beat the plain ones by a standard error."""
-    means = np.array([loss.mean() for loss in losses])
-    best = int(means.argmin())
-    is_plain = np.array([candidate.is_plain for candidate in candidates])
-    if not is_plain.any():
-        return best
-    plain = int(np.where(is_plain, means, np.inf).argmin())
-    gain = losses[plain] - losses[best]
-    return best if gain.mean() > gain.std() / np.sqrt(len(gain)) else plain
 
 
 def _candidates(learner: HyperRidge | HyperSVR, X: NDArray, with_plain: bool) -> list[Candidate]:
@@ -242,7 +216,7 @@ def _candidates(learner: HyperRidge | HyperSVR, X: NDArray, with_plain: bool) ->
     if isinstance(learner, HyperSVR) and learner.C is not None:
         alphas = (0.5 / (learner.C * float(len(X)) ** 2),)
     learned = [Candidate(hyper, alpha) for hyper in hypers for alpha in alphas]
-    plain = [Candidate(Gaussian(a * spread)) for a in LIMITS.plain_scales if with_plain]
+    plain = [Candidate(Gaussian(a * length_scales(X))) for a in SCALES if with_plain]
     return plain + learned
 
 
@@ -361,6 +335,8 @@ class HyperClassifier(NamedClassifierMixin, _LearnedKernelMachine):
         The machine on the matrix ``kernel_(X) @ projector_``.
     projector_ : ndarray of shape (n_samples, n_samples) or None
         Flips the negative directions of the kernel matrix; None if it has none.
+    X_fit_ : ndarray of shape (n_samples, n_features)
+        The training items.
     certificate_ : float
         That of the learner; 0 without one.
     cv_results_ : list of dict
@@ -451,7 +427,7 @@ class HyperRegressor(NamedRegressorMixin, _LearnedKernelMachine):
 
     Attributes
     ----------
-    kernel_, learner_, C_, machine_, projector_, certificate_, cv_results_ : object
+    kernel_, learner_, C_, machine_, projector_, X_fit_, certificate_, cv_results_ : object
         As of `HyperClassifier`; losses are relative to the variance of y.
     moments_ : tuple of float
         Mean and standard deviation of y.

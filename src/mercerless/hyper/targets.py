@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
+from mercerless.core.tuning import order_by_content
 from mercerless.core.validation import (
     check_labels,
     check_option,
@@ -157,20 +158,13 @@ def _check_similarity(S: Any, n_items: int) -> NDArray:
     return (S + S.T) / 2
 
 
-def order_by_content(X: NDArray, target: PairTarget | None, *cvs: Any) -> NDArray:
-    """An order of the rows that is the same for the same rows however they are arranged.
-
-    Draws of folds and landmarks from rows in this order give the same model. Rows stay as they are if there are many of
-    them, or if folds are given by position.
-    """
-    if len(X) > LIMITS.ordered_items or not all(
-        cv is None or isinstance(cv, Integral) for cv in cvs
-    ):
+def order_of_items(X: NDArray, target: PairTarget, cv: Any) -> NDArray:
+    """The order by content, or as they are if there are many items or their folds are given by position."""
+    if len(X) > LIMITS.ordered_items or not (cv is None or isinstance(cv, Integral)):
         return np.arange(len(X))
-    keys = list(X.T[::-1])  # the last key counts first
-    if target is not None and target.kind != "similarity":
-        values = target.values
-        if target.kind == "classes":  # names of classes have no order
-            values = np.bincount(values)[values]
-        keys.insert(0, values)
-    return np.lexsort(keys)
+    if target.kind == "similarity":
+        return order_by_content(X)
+    values = target.values
+    if target.kind == "classes":  # names of classes have no order
+        values = np.bincount(values)[values]
+    return order_by_content(X, values)

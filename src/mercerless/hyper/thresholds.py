@@ -62,15 +62,10 @@ class HyperThresholds:
     tune_landmarks: int = 100
     # With fewer items nothing is compared.
     fewest_items: int = 10
-    # Length scales of the plain Gaussians and of the learned kernels, in units of the spread of the data.
-    plain_scales: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
+    # Length scales of the learned kernels, in units of the spread of the data.
     learned_scales: tuple[float, ...] = (0.5, 1.0)
     # A machine needs no kernel fitted closer than the first penalty; the second leaves it near the plain Gaussian.
     learned_alphas: tuple[float, ...] = (1e-4, 1e-2)
-    # The loss weights compared, for kernels with a mean diagonal of one.
-    weights_of_labels: tuple[float, ...] = _powers_of_ten(-2, 3)
-    weights_of_numbers: tuple[float, ...] = _powers_of_ten(-1, 3)
-    ridges_of_numbers: tuple[float, ...] = _powers_of_ten(-5, 1)
 
 
 LIMITS = HyperThresholds()

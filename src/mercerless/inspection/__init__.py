@@ -1,5 +1,6 @@
 """Displays: pictures of matrices, spectra and fitted models, in the manner of scikit-learn's displays."""
 
+from mercerless.dank.display import AdaptedKernelDisplay
 from mercerless.hyper.display import KernelCurveDisplay, LearnedKernelDisplay
 from mercerless.inspection.reasons import ReasonsDisplay
 from mercerless.inspection.spectra import KernelMatrixDisplay, SpectrumDisplay
@@ -8,6 +9,7 @@ from mercerless.lab.display import BandwidthDisplay, GrowthDisplay
 from mercerless.similarity.display import StackDisplay
 
 __all__ = [
+    "AdaptedKernelDisplay",
     "BandwidthDisplay",
     "GrowthDisplay",
     "KernelCurveDisplay",

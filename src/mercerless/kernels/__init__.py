@@ -8,11 +8,12 @@ from mercerless.kernels.adapters import (
     as_kernel,
 )
 from mercerless.kernels.base import Constant, Kernel, Parameter
+from mercerless.kernels.cached import Cached
 from mercerless.kernels.dot_product import Polynomial, Sigmoid, SphericalPolynomial
 from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper
-from mercerless.kernels.items import MatrixFunction, PairFunction, Strings
+from mercerless.kernels.items import MatrixFunction, PairFunction
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
-from mercerless.kernels.named import Gower, Series, Tanimoto
+from mercerless.kernels.named import Gower, Molecules, Series, Strings, Tanimoto
 from mercerless.kernels.stationary import (
     TL1,
     DeltaGauss,
@@ -25,6 +26,7 @@ from mercerless.kernels.stationary import (
 
 __all__ = [
     "TL1",
+    "Cached",
     "Constant",
     "Covariance",
     "DeltaGauss",
@@ -42,6 +44,7 @@ __all__ = [
     "Log",
     "MatrixFunction",
     "Metric",
+    "Molecules",
     "PairFunction",
     "Parameter",
     "Polynomial",

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Hyperparameter, PairwiseKernel
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
@@ -14,14 +15,16 @@ from mercerless.core.units import length_scales
 from mercerless.core.validation import check_real
 from mercerless.kernels.base import Kernel, check_cotangent, check_pair, check_theta
 from mercerless.kernels.dot_product import Polynomial, Sigmoid
-from mercerless.kernels.items import (
+from mercerless.kernels.items import PairFunction, takes_objects
+from mercerless.kernels.named import (
+    SERIES_DISTANCES,
     STRING_SIMILARITIES,
-    PairFunction,
+    Gower,
+    Molecules,
+    Series,
     Strings,
-    recognize,
-    takes_objects,
+    Tanimoto,
 )
-from mercerless.kernels.named import Gower, Series, Tanimoto
 from mercerless.kernels.stationary import Gaussian, Laplace, Stationary
 
 
@@ -49,13 +52,22 @@ class Precomputed(Kernel):
         return np.diagonal(K).copy()
 
 
+#: Distances of `scipy.spatial.distance.cdist` that depend on the two rows only, without names of other kernels.
+SCIPY_METRICS = frozenset(
+    "braycurtis canberra chebyshev cityblock correlation dice euclidean jensenshannon minkowski "
+    "rogerstanimoto russellrao sokalsneath sqeuclidean yule".split()
+)
+_BOOLEAN_METRICS = frozenset("dice rogerstanimoto russellrao sokalsneath yule".split())
+
+
 class Metric(Kernel):
-    """One of scikit-learn's pairwise kernels, by name.
+    """One of scikit-learn's pairwise kernels, or one of SciPy's distances, by name.
 
     Parameters
     ----------
     metric : str, default="rbf"
-        A name of `sklearn.metrics.pairwise.pairwise_kernels`, such as ``"linear"`` or ``"chi2"``.
+        A name of `sklearn.metrics.pairwise.pairwise_kernels`, such as ``"linear"`` or ``"chi2"``, or of a distance of
+        `scipy.spatial.distance.cdist`, such as ``"braycurtis"``.
     params : dict or None, default=None
         Further arguments for it, such as ``{"gamma": 0.1}``.
 
@@ -66,11 +78,14 @@ class Metric(Kernel):
     array([[11.]])
     """
 
-    is_similarity = True
-
     def __init__(self, metric: str = "rbf", params: dict[str, Any] | None = None):
         self.metric = metric
         self.params = params
+
+    @property
+    def is_similarity(self) -> bool:  # type: ignore[override]
+        """Whether larger values mean more similar items."""
+        return self.metric not in SCIPY_METRICS
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
@@ -90,14 +105,15 @@ class Metric(Kernel):
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
         X, Y, same = check_pair(X, Y)
-        return pairwise_kernels(X, None if same else Y, metric=self.metric, **(self.params or {}))
+        params = self.params or {}
+        if self.metric in SCIPY_METRICS:
+            if self.metric in _BOOLEAN_METRICS:
+                X, Y = X != 0, Y != 0
+            return cdist(X, Y, self.metric, **params)
+        return pairwise_kernels(X, None if same else Y, metric=self.metric, **params)
 
     def diag(self, X: ArrayLike) -> NDArray:
-        X = check_real(X)
-        params = dict(self.params or {})
-        return np.array(
-            [pairwise_kernels(row[None], metric=self.metric, **params)[0, 0] for row in X]
-        )
+        return np.array([self(row[None])[0, 0] for row in check_real(X)])
 
 
 class GaussianProcessKernel(Kernel):
@@ -277,11 +293,12 @@ def as_kernel(kernel: Any, X: NDArray | None = None, weight: NDArray | None = No
           ``"laplacian"``, ``"poly"``, ``"polynomial"`` and ``"sigmoid"``, whose rate is ``1 / n_features``, the same
           function as `Gaussian`, `Laplace`, `Polynomial` or `Sigmoid` if X is given, else as `Metric`;
         - ``"tanimoto"`` and ``"jaccard"``: `Tanimoto` of amounts or of nonzero entries in rows; ``"gower"``: `Gower`
-          of mixed tables with gaps; ``"dtw"``: `Series`, time warping by aeon;
-        - ``"levenshtein"``, ``"jaro_winkler"``, ``"indel"``, ``"hamming"`` or another name of `Strings`;
+          of mixed tables with gaps; ``"smiles"``: `Molecules`;
+        - ``"dtw"``, ``"msm"`` or another name of `Series`, elastic distances by aeon;
+        - ``"levenshtein"``, ``"jaro_winkler"``, ``"hamming"`` or another name of `Strings`;
+        - ``"braycurtis"``, ``"canberra"`` or another distance of SciPy, as `Metric`;
         - a Gaussian process kernel of scikit-learn;
-        - a function of two items, or of two lists of items that returns the matrix; this is detected on the first items
-          of X. Without X, or if both work, it counts as a function of two items; `PairFunction` has workers for it.
+        - a function of two items, as `PairFunction`; a function of two lists goes into `MatrixFunction`.
     X : ndarray or None, default=None
         The training items, for the kernels that depend on them.
     weight : ndarray of shape (n,) or None, default=None
@@ -321,22 +338,22 @@ def as_kernel(kernel: Any, X: NDArray | None = None, weight: NDArray | None = No
             return Tanimoto(presence=kernel == "jaccard")
         if kernel == "gower":
             return Gower() if X is None else Gower.of(X)
-        if kernel == "dtw":
-            return Series("dtw")
-        ours = ["precomputed", "gaussian", "tanimoto", "jaccard", "gower", "dtw"]
-        names = ", ".join(sorted([*ours, *PAIRWISE_KERNEL_FUNCTIONS, *STRING_SIMILARITIES]))
+        if kernel == "smiles":
+            return Molecules()
+        if kernel in SERIES_DISTANCES:
+            return Series(kernel)
+        if kernel in SCIPY_METRICS:
+            return Metric(kernel)
         raise ValueError(
-            f"kernel={kernel!r} is not known; use one of {names}, a kernel object, or a function "
-            "of two items."
+            f"kernel={kernel!r} is not known; use {', '.join(sorted(_names()))}, a kernel object, or "
+            "a function of two items."
         )
     if isinstance(kernel, type):
         raise TypeError(
             f"kernel={kernel.__name__} is a class; pass an instance, {kernel.__name__}()."
         )
     if callable(kernel):
-        if X is None:
-            return PairFunction(kernel)
-        return recognize(kernel, X)
+        return PairFunction(kernel)
     if _are_matrices(kernel):
         raise TypeError(
             "kernel holds matrices, which are data: pass kernel='precomputed' and the matrix as X, "
@@ -346,6 +363,13 @@ def as_kernel(kernel: Any, X: NDArray | None = None, weight: NDArray | None = No
         "kernel must be a kernel object, a name, or a function of two items, not "
         f"{type(kernel).__name__}."
     )
+
+
+def _names() -> set[str]:
+    """The names that `as_kernel` knows."""
+    ours = {"precomputed", "gaussian", "tanimoto", "jaccard", "gower", "smiles"}
+    named = (PAIRWISE_KERNEL_FUNCTIONS, STRING_SIMILARITIES, SERIES_DISTANCES, SCIPY_METRICS)
+    return ours.union(*named)
 
 
 def _are_matrices(kernel: Any) -> bool:

@@ -1,8 +1,10 @@
 """Similarities by name: shares of common bits or amounts, mixed tables with gaps, series that are warped."""
 
+import warnings
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
 from mercerless.core.memory import check_memory, row_blocks
@@ -222,17 +224,128 @@ def _is_gap(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
+#: Similarities of strings by name: rapidfuzz's distances, normalized to 1 for equal strings, and ratios of words.
+STRING_SIMILARITIES = {
+    "levenshtein": "distance.Levenshtein",
+    "damerau_levenshtein": "distance.DamerauLevenshtein",
+    "osa": "distance.OSA",
+    "indel": "distance.Indel",
+    "lcs": "distance.LCSseq",
+    "hamming": "distance.Hamming",
+    "jaro": "distance.Jaro",
+    "jaro_winkler": "distance.JaroWinkler",
+    "prefix": "distance.Prefix",
+    "postfix": "distance.Postfix",
+    "token_sort_ratio": "fuzz.token_sort_ratio",
+    "token_set_ratio": "fuzz.token_set_ratio",
+}
+
+
+class Strings(MatrixFunction):
+    """A similarity of strings by name, computed by `rapidfuzz <https://rapidfuzz.github.io/RapidFuzz/>`_.
+
+    All are normalized: 1 for equal strings, 0 for strings with nothing in common. None is positive definite. Estimators
+    also take the name alone as ``kernel``.
+
+    Parameters
+    ----------
+    similarity : str, default="levenshtein"
+        ``"levenshtein"``, ``"damerau_levenshtein"``, ``"osa"``, ``"indel"``, ``"lcs"``, ``"hamming"``, ``"jaro"``,
+        ``"jaro_winkler"``, ``"prefix"``, ``"postfix"``, ``"token_sort_ratio"`` or ``"token_set_ratio"``.
+    n_jobs : int or None, default=None
+        How many threads compare.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Strings
+    >>> Strings("levenshtein")(["cat", "cart", "dog"]).round(2)
+    array([[1.  , 0.75, 0.  ],
+           [0.75, 1.  , 0.  ],
+           [0.  , 0.  , 1.  ]])
+    """
+
+    symmetric = True
+    is_similarity = True
+    _pairs_at_once = 2**22
+
+    def __init__(self, similarity: str = "levenshtein", n_jobs: int | None = None):
+        self.similarity = similarity
+        self.n_jobs = n_jobs
+
+    def diag(self, X: Any) -> NDArray:
+        items = as_items(X)
+        self._check_items(items)
+        return np.ones(len(items))
+
+    def _check_items(self, items: NDArray) -> None:
+        check_option("similarity", self.similarity, STRING_SIMILARITIES)
+        _check_types(items, str, self.similarity, "strings")
+
+    def _check_alone(self, K: NDArray, rows: NDArray, columns: NDArray) -> None:
+        """Every value depends on its two strings only."""
+
+    def _mirror(self, square: NDArray, start: int) -> None:
+        """Jaro's directions may differ in the last digits; the upper one counts."""
+        i, j = np.triu_indices(len(square), 1)
+        square[j, i] = square[i, j]
+
+    def function(self, A: list[str], B: list[str]) -> NDArray:  # type: ignore[override]
+        """The similarities of all pairs.
+
+        Parameters
+        ----------
+        A, B : list of str
+            The strings.
+
+        Returns
+        -------
+        ndarray of shape (len(A), len(B))
+            The similarities.
+        """
+        module, _, name = STRING_SIMILARITIES[self.similarity].partition(".")
+        package = import_optional(f"rapidfuzz.{module}", "strings", "Comparing strings")
+        process = import_optional("rapidfuzz.process", "strings", "Comparing strings")
+        scorer = getattr(package, name)
+        workers = effective_n_jobs(self.n_jobs)
+        if module == "fuzz":
+            return process.cdist(A, B, scorer=scorer, dtype=np.float64, workers=workers) / 100.0
+        scorer = scorer.normalized_similarity
+        return process.cdist(A, B, scorer=scorer, dtype=np.float64, workers=workers)
+
+
+def _check_types(items: NDArray, kind: type, name: str, what: str) -> None:
+    for i, item in enumerate(items):
+        if not isinstance(item, kind):
+            raise ValueError(
+                f"{name!r} compares {what}, but item {i} is of type {type(item).__name__}; pass a "
+                "list or one column of a table, without missing ones."
+            )
+
+
+#: Distances of series by name, all of aeon's that compare pairs of any lengths, and which take a window.
+SERIES_DISTANCES = {
+    **dict.fromkeys(("dtw", "ddtw", "wdtw", "wddtw", "adtw", "shape_dtw", "soft_dtw"), True),
+    **dict.fromkeys(("lcss", "erp", "edr", "twe", "msm"), True),
+    "sbd": False,
+}
+
+
 class Series(MatrixFunction):
     """An elastic distance of time series by name, computed by `aeon <https://www.aeon-toolkit.org>`_.
 
-    Series may differ in length. Estimators also take the name alone as ``kernel``.
+    Series may differ in length and have several channels. Estimators also take the name alone as ``kernel``.
 
     Parameters
     ----------
     distance : str, default="dtw"
-        ``"dtw"``, dynamic time warping.
+        ``"dtw"``, dynamic time warping (the root of aeon's, a sum of squares), or another name of aeon: ``"ddtw"``,
+        ``"wdtw"``, ``"wddtw"``, ``"adtw"``, ``"shape_dtw"``, ``"soft_dtw"``, ``"lcss"``, ``"erp"``, ``"edr"``,
+        ``"twe"``, ``"msm"``, ``"sbd"``.
     window : float or None, default=0.2
         How far two series may be shifted against each other, as a share of their length; None is any distance.
+        ``"sbd"`` has none.
+    params : dict or None, default=None
+        Further arguments for aeon, such as ``{"c": 0.5}`` of ``"msm"``.
 
     Examples
     --------
@@ -240,26 +353,42 @@ class Series(MatrixFunction):
     >>> from mercerless.kernels import Series
     >>> if importlib.util.find_spec("aeon"):
     ...     Series("dtw", window=None)([[0.0, 1.0, 2.0], [0.0, 1.0, 1.0, 2.0]])
+    array([[0., 0.],
+           [0., 0.]])
     """
 
-    symmetric = True  # type: ignore[assignment]
-    cache = True
-    progress = False
+    symmetric = True
 
-    def __init__(self, distance: str = "dtw", window: float | None = 0.2):
+    def __init__(
+        self,
+        distance: str = "dtw",
+        window: float | None = 0.2,
+        params: dict[str, Any] | None = None,
+    ):
         self.distance = distance
         self.window = window
+        self.params = params
 
-    def _check_function(self, items: NDArray) -> None:
-        check_option("distance", self.distance, ("dtw",))
-        import_optional("aeon", "series", "Comparing time series")
+    def _check_items(self, items: NDArray) -> None:
+        check_option("distance", self.distance, SERIES_DISTANCES)
+        n_channels = {np.shape(item)[0] if np.ndim(item) == 2 else 1 for item in items}
+        n_dims = {np.ndim(item) for item in items}
+        if not n_dims <= {1, 2} or len(n_channels) > 1:
+            raise ValueError(
+                f"kernel={self.distance!r} compares series of numbers, all of shape (n_times,) or "
+                "all of shape (n_channels, n_times) with the same channels; give each item one of "
+                "these shapes."
+            )
+
+    def _check_alone(self, K: NDArray, rows: NDArray, columns: NDArray) -> None:
+        """Every value depends on its two series only."""
 
     def function(self, A: Any, B: Any) -> NDArray:  # type: ignore[override]
         """The distances of all pairs.
 
         Parameters
         ----------
-        A, B : list of array-like of shape (n_times,)
+        A, B : list of array-like of shape (n_times,) or (n_channels, n_times)
             The series.
 
         Returns
@@ -268,10 +397,75 @@ class Series(MatrixFunction):
             The distances.
         """
         distances = import_optional("aeon.distances", "series", "Comparing time series")
-        series = [
-            [np.asarray(each, dtype=np.float64).reshape(1, -1) for each in side] for side in (A, B)
-        ]
-        return np.sqrt(distances.dtw_pairwise_distance(*series, window=self.window))
+        series = [[np.atleast_2d(np.asarray(each, dtype=np.float64)) for each in S] for S in (A, B)]
+        params = dict(self.params or {})
+        if SERIES_DISTANCES[self.distance]:
+            params["window"] = self.window
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of numba, about the numbers of aeon
+            D = distances.pairwise_distance(*series, method=self.distance, **params)
+        return np.sqrt(D) if self.distance == "dtw" else D
 
-    def _identity(self) -> Any:
-        return ("series", self.distance, self.window)
+
+class Molecules(MatrixFunction):
+    """The Tanimoto similarity of molecules in SMILES, of Morgan fingerprints by `RDKit <https://www.rdkit.org>`_.
+
+    Estimators also take ``kernel="smiles"``.
+
+    Parameters
+    ----------
+    radius : int, default=2
+        The radius of the fingerprints: 2 is also known as ECFP4.
+    n_bits : int, default=2048
+        Their length.
+
+    Examples
+    --------
+    >>> import importlib.util
+    >>> from mercerless.kernels import Molecules
+    >>> if importlib.util.find_spec("rdkit"):
+    ...     Molecules()(["CCO", "CCN"]).round(2)
+    """
+
+    symmetric = True
+    definite = True
+    is_similarity = True
+
+    def __init__(self, radius: int = 2, n_bits: int = 2048):
+        self.radius = radius
+        self.n_bits = n_bits
+
+    def __call__(self, X: Any, Y: Any = None) -> NDArray:
+        rows = self.fingerprints(X)
+        return Tanimoto()(rows, None if Y is None or Y is X else self.fingerprints(Y))
+
+    def diag(self, X: Any) -> NDArray:
+        return np.ones(len(as_items(X)))
+
+    def fingerprints(self, X: Any) -> NDArray:
+        """The bits of molecules.
+
+        Parameters
+        ----------
+        X : sequence of str
+            The molecules in SMILES.
+
+        Returns
+        -------
+        ndarray of shape (n, n_bits)
+            Zeros and ones.
+        """
+        items = as_items(X)
+        _check_types(items, str, "smiles", "molecules in SMILES")
+        chem = import_optional("rdkit.Chem", "molecules", "Comparing molecules")
+        generators = import_optional("rdkit.Chem.rdFingerprintGenerator", "molecules", "It")
+        generator = generators.GetMorganGenerator(radius=self.radius, fpSize=self.n_bits)
+        bits = np.empty((len(items), self.n_bits))
+        for k, smiles in enumerate(items):
+            molecule = chem.MolFromSmiles(smiles)
+            if molecule is None:
+                raise ValueError(
+                    f"Item {k}, {smiles!r}, is not a molecule in SMILES; leave it out."
+                )
+            bits[k] = generator.GetFingerprintAsNumPy(molecule)
+        return bits

@@ -13,8 +13,8 @@ from mercerless.core.blocks import is_dask, map_rows, take_rows
 from mercerless.core.estimator import same_value
 from mercerless.core.memory import check_memory, memory_budget
 from mercerless.core.validation import check_real, check_symmetric, is_rounding, relative_asymmetry
-from mercerless.kernels import Kernel, MatrixFunction, PairFunction
-from mercerless.kernels.items import is_symmetric, takes_objects
+from mercerless.kernels import Kernel, PairFunction
+from mercerless.kernels.items import takes_objects
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 from mercerless.similarity.landmarks import LandmarkRows, RowReader, n_judged, pursue_landmarks
 from mercerless.similarity.nearby import NearbyItems
@@ -67,7 +67,7 @@ def compare_items(
         _check_no_gaps(kernel, X)
         step = None
         W = X[rows]
-    W = check_symmetric(_without_noise(kernel, items, rows, W), "the kernel matrix")
+    W = check_symmetric(W, "the kernel matrix")
     kind = check_kind(W, kind, "the kernel matrix")
     diagonal = as_similarities(np.diagonal(W), kind) if kind != "distance" else np.zeros(len(W))
     constant = same_value(diagonal)
@@ -132,16 +132,6 @@ def compare_both_ways(
     if not is_pursued:
         return compared
     return _pursue(compared, min(requested.number, n), Y, weight)  # type: ignore[union-attr]
-
-
-def _without_noise(kernel: Kernel, items: Any, rows: NDArray, W: NDArray) -> NDArray:
-    """The landmarks' own comparisons; for a noisy function, the mean of both directions, with a warning."""
-    is_function = isinstance(kernel, (PairFunction, MatrixFunction)) and kernel.symmetric is None
-    if not is_function or is_rounding(relative_asymmetry(W), W.dtype):
-        return W
-    i, j = (ends[:100] for ends in np.triu_indices(len(W), 1))
-    noisy = is_symmetric(kernel, items, np.column_stack([rows[i], rows[j]]), W[i, j], W[j, i])
-    return (W + W.T) / 2.0 if noisy else W
 
 
 def _candidates(

@@ -428,8 +428,6 @@ class _Similarity(ConformalMixin, StackReasonsMixin, GroupedPredictor):
                 "X must be square (one row and one column per training item), not of shape "
                 f"{items.shape}; set landmarks if its columns are comparisons with landmarks only."
             )
-        if isinstance(kernel, (PairFunction, MatrixFunction)):
-            kernel = kernel.checked(items[task.used])
         basis = make_basis(kernel, items, task.weight)
         n = len(basis)
         remedy = "set landmarks or use fewer rows"

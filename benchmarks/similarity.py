@@ -1,0 +1,175 @@
+"""Similarities: the default of `SimilarityClassifier` beside tuned recipes.
+
+    MERCERLESS_DATA=folder python -m benchmarks.similarity [recipes] [bank]
+
+recipes: six real sets, accuracy in per cent on held-out thirds, mean of five splits; of larger sets a random part is
+used. `python docs/images/make.py recipes` draws the rows. bank: sixteen smaller sets, accuracy, average rank and
+log-loss of calibrated probabilities. Recipes choose a penalty (or number of neighbors) by the same five inner folds.
+"""
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from benchmarks.common import main, write
+from benchmarks.papers.paper_sets import load
+from mercerless import SimilarityClassifier, SimilarityFeatures
+from mercerless.datasets import load_digit_shapes
+from mercerless.spectra import SpectrumTransformer
+
+SPLITS = 5
+MOST = 450  # items of a set, drawn at random
+PENALTIES = {"svc__C": np.logspace(-2, 4, 7)}
+NAMES = {
+    "amp_edit": "peptides, edit distance",
+    "coilyork_half": "shapes, graph matching",
+    "protein": "proteins, alignment",
+    "dtw_ecg200": "heartbeats, time warping",
+    "balls3d_regen": "balls, surface distance",
+    "digit_shapes": "digits, Hausdorff distance",
+}
+
+
+def centered(D):
+    """The similarities that belong to distances."""
+    squares = D**2
+    means = squares.mean(axis=0)
+    return -0.5 * (squares - means - means[:, None] + means.mean())
+
+
+def similarities(name):
+    """A matrix of similarities with a mean diagonal near one, the matching distances, and labels."""
+    data = load_digit_shapes() if name == "digit_shapes" else load(name)
+    if "K" in data:
+        K = (data.K + data.K.T) / 2
+    else:
+        K = centered((data.D + data.D.T) / 2)
+    own = np.diag(K)
+    squares = np.maximum(own[:, None] + own - 2 * K, 0.0)
+    return K / np.abs(own).mean(), np.sqrt(squares), data.target
+
+
+def recipes():
+    """Name, estimator with a search, and whether it takes similarities (else distances)."""
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    for mode in ("clip", "flip", "square", "shift"):
+        machine = make_pipeline(SpectrumTransformer(mode), SVC(kernel="precomputed"))
+        yield mode, GridSearchCV(machine, PENALTIES, cv=folds), True
+    raw = make_pipeline(SVC(kernel="precomputed", max_iter=100_000))
+    yield "as it is", GridSearchCV(raw, PENALTIES, cv=folds), True
+    rows = make_pipeline(SimilarityFeatures("precomputed"), LinearSVC(dual=False))
+    yield (
+        "similarities as features",
+        GridSearchCV(rows, {"linearsvc__C": np.logspace(-4, 1, 6)}, cv=folds),
+        True,
+    )
+    counts = {"n_neighbors": [1, 3, 5, 9, 15, 25]}
+    neighbors = KNeighborsClassifier(metric="precomputed")
+    yield "neighbors", GridSearchCV(neighbors, counts, cv=folds), False
+
+
+def real_sets():
+    """A row per set, a column per recipe."""
+    rows = []
+    for name, title in NAMES.items():
+        K, D, y = similarities(name)
+        keep = np.random.default_rng(0).permutation(len(y))[:MOST]
+        K, D, y = K[np.ix_(keep, keep)], D[np.ix_(keep, keep)], y[keep]
+        scores = {}
+        for train, test in StratifiedShuffleSplit(SPLITS, test_size=1 / 3, random_state=0).split(
+            K, y
+        ):
+            inside, across = np.ix_(train, train), np.ix_(test, train)
+            for recipe, search, takes_similarities in recipes():
+                M = K if takes_similarities else D
+                score = search.fit(M[inside], y[train]).score(M[across], y[test])
+                scores.setdefault(recipe, []).append(score)
+            default = SimilarityClassifier("precomputed", kind="similarity")
+            default.fit(K[inside], y[train])
+            score = np.mean(default.predict(K[across], diag=np.diag(K)[test]) == y[test])
+            scores.setdefault("SimilarityClassifier", []).append(score)
+        means = {recipe: round(100 * np.mean(values), 1) for recipe, values in scores.items()}
+        rows.append({"set": title, **means})
+    average = {recipe: round(np.mean([row[recipe] for row in rows]), 1) for recipe in means}
+    write("similarity_recipes", [*rows, {"set": "average", **average}])
+
+
+# ------------------------------------------------------------------------------------------ many smaller sets
+def bank_sets(most=240):
+    """Name, similarities, distances and labels of at most this many items."""
+    for name, title in NAMES.items():
+        K, D, y = similarities(name)
+        keep = np.random.default_rng(1).permutation(len(y))[:most]
+        yield title, K[np.ix_(keep, keep)], D[np.ix_(keep, keep)], y[keep]
+    for name in ("wine", "heart", "ionosphere", "glass", "sonar"):
+        data = load(name)
+        keep = np.random.default_rng(1).permutation(len(data.target))[:most]
+        X, y = StandardScaler().fit_transform(data.data[keep]), data.target[keep]
+        X = X[:, X.std(axis=0) > 0]
+        for metric in ("cityblock", "chebyshev"):
+            D = cdist(X, X, metric)
+            yield f"{name}, {metric}", centered(D), D / D.mean(), y
+
+
+def with_probabilities(search, M, y):
+    """The chosen machine, with probabilities from five folds."""
+    chosen = clone(search.fit(M, y).best_estimator_)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    return CalibratedClassifierCV(chosen, ensemble=False, cv=folds).fit(M, y)
+
+
+def bank():
+    """A row per learner, over all sets."""
+    losses, scores = {}, {}
+    for title, K, D, y in bank_sets():
+        print(title, flush=True)
+        splits = StratifiedShuffleSplit(2, test_size=1 / 3, random_state=0).split(K, y)
+        for train, test in splits:
+            inside, across = np.ix_(train, train), np.ix_(test, train)
+            for recipe, search, takes_similarities in recipes():
+                if recipe in ("shift", "as it is"):
+                    continue
+                M = K if takes_similarities else D
+                model = with_probabilities(search, M[inside], y[train])
+                keep_scores(losses, scores, recipe, title, y[test], model, M[across])
+            model = SimilarityClassifier("precomputed", kind="similarity").fit(K[inside], y[train])
+            given = {"diag": np.diag(K)[test]}
+            keep_scores(
+                losses, scores, "SimilarityClassifier", title, y[test], model, K[across], given
+            )
+    means = {name: {t: np.mean(v) for t, v in sets.items()} for name, sets in scores.items()}
+    table = np.array([list(sets.values()) for sets in means.values()])
+    ranks = rankdata(-table, axis=0).mean(axis=1)
+    rows = [
+        {
+            "learner": name,
+            "accuracy": f"{100 * table[i].mean():.1f}",
+            "average rank": f"{ranks[i]:.1f}",
+            "log-loss": f"{np.mean([np.mean(v) for v in losses[name].values()]):.3f}",
+        }
+        for i, name in enumerate(scores)
+    ]
+    print(f"{table.shape[1]} sets")
+    write("similarity_bank", rows[-1:] + rows[:-1])
+
+
+def keep_scores(losses, scores, name, title, y, model, rows, given=None):
+    """Add the log-loss and the accuracy of one fit."""
+    proba = np.clip(model.predict_proba(rows, **(given or {})), 1e-6, 1)
+    losses.setdefault(name, {}).setdefault(title, []).append(
+        log_loss(y, proba / proba.sum(axis=1, keepdims=True), labels=model.classes_)
+    )
+    is_right = model.classes_[proba.argmax(axis=1)] == y
+    scores.setdefault(name, {}).setdefault(title, []).append(np.mean(is_right))
+
+
+if __name__ == "__main__":
+    main({"recipes": real_sets, "bank": bank})
