@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mercerless.core.blocks import LazyRows, check_rows, is_dask, map_rows, reduce_rows, take_rows
+from mercerless.core.blocks import check_rows, is_dask, map_rows, reduce_rows, take_rows
 
 da = pytest.importorskip("dask.array")
 
@@ -76,14 +76,3 @@ def test_bad_values_in_a_chunk_are_named():
     for container in (X, da.from_array(X, chunks=10)):
         with pytest.raises(ValueError, match="1 NaN"):
             reduce_rows(lambda b: b.sum(), operator.add, (container,), 16.0)
-
-
-def test_lazy_rows_read_like_an_array(data):
-    X, _ = data
-    lazy = LazyRows(da.from_array(X, chunks=(130, 2)))
-    assert lazy.shape == X.shape and len(lazy) == len(X) and lazy.dtype == X.dtype
-    assert_array_equal(lazy[5:300], X[5:300])
-    assert_array_equal(lazy[np.array([7, 3, 900])], X[[7, 3, 900]])
-    assert_array_equal(lazy[X[:, 0] > 0], X[X[:, 0] > 0])
-    assert_array_equal(lazy[4], X[4])
-    assert LazyRows(da.ones((3, 2), dtype=np.int16))[:2].dtype == np.float64

@@ -9,7 +9,6 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from mercerless.core.folds import (
     assign_folds,
     find_copies,
-    first_until,
     fold_numbers,
     hold_out,
     join_groups,
@@ -212,9 +211,3 @@ class TestHoldOut:
         for fraction in (0.01, 0.99):
             train, held = hold_out(fraction, np.arange(4.0)[:, None], random_state=0)
             assert len(train) and len(held)
-
-
-def test_first_folds_settle_a_comparison():
-    splits = make_folds(5, np.arange(100.0)[:, None], random_state=0)
-    assert len(first_until(splits, 30)) == 2
-    assert len(first_until(splits, 1000)) == 5

@@ -12,7 +12,7 @@ from oracles import lab as oracle
 from scipy.optimize import minimize
 
 from mercerless.core.folds import make_folds
-from mercerless.core.linalg import ShiftedSolver, shifted_systems
+from mercerless.core.linalg import shifted_systems
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.lab.learning import LIMITS, LocalLearner, Watch, fixed_columns
 from mercerless.lab.model import Rows
@@ -293,19 +293,6 @@ def test_shifted_systems_equal_direct_solutions(n, q):
         shifted = A + shift * np.eye(n)
         assert_allclose(value, np.sum(B * np.linalg.solve(shifted, B)), rtol=1e-8)
         assert_allclose(log, np.linalg.slogdet(shifted)[1], rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("n", [1, 2, 30])
-def test_a_shifted_solver_gives_direct_solutions(n):
-    rng = np.random.default_rng(n)
-    root = rng.normal(size=(n, max(1, n - 1)))
-    A = root @ root.T  # singular from two rows on
-    b = rng.normal(size=n)
-    shifts = np.array([1e-4, 0.1, 7.0])
-    solutions = ShiftedSolver(A.copy(), b).solve(shifts)
-    for shift, solution in zip(shifts, solutions.T):
-        assert_allclose(solution, np.linalg.solve(A + shift * np.eye(n), b), rtol=1e-8)
-    assert ShiftedSolver(A.copy(), b).solve(np.array([0.1, -1e3])) is None
 
 
 def test_shifted_systems_are_infinite_if_the_matrix_is_not_definite():

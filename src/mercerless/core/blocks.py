@@ -35,31 +35,6 @@ def check_rows(X: Any) -> Any:
     return X.rechunk({1: -1})
 
 
-class LazyRows:
-    """A Dask array that is read in pieces: indexing by rows gives a checked array in memory.
-
-    For algorithms that look at an array only through ``len``, ``shape``, ``dtype`` and ``X[rows]``.
-    """
-
-    ndim = 2
-
-    def __init__(self, X: Any):
-        self.X = check_rows(X)
-        self.shape = int(X.shape[0]), int(X.shape[1])
-        self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: Any) -> NDArray:
-        if isinstance(rows, slice):
-            return check_real(self.X[rows].compute())
-        rows = np.asarray(rows)
-        if rows.ndim == 0:
-            return check_real(self.X[int(rows) : int(rows) + 1].compute())[0]
-        return take_rows(self.X, np.flatnonzero(rows) if rows.dtype == bool else rows)
-
-
 def take_rows(X: Any, rows: NDArray) -> NDArray:
     """Rows of numbers, or items, as an array in memory, in the order of `rows`."""
     if not is_dask(X):

@@ -33,7 +33,7 @@ from mercerless.core.copies import Gathered, gather_copies
 from mercerless.core.memory import with_settings
 from mercerless.core.optional import CallbackSupportMixin, with_callbacks
 from mercerless.core.threads import blas_threads
-from mercerless.core.timing import FitClock, fit_clock, seconds_of_products
+from mercerless.core.timing import FitClock, fit_clock
 from mercerless.core.validation import (
     align_columns,
     align_matrix,
@@ -455,8 +455,8 @@ class Progress:
         return {"estimator": self.estimator, "context": None, "clock": self.clock}
 
     def expect(self, n_products: float, n_rows: int, remedy: str) -> None:
-        """Announce the fit if so many products of two matrices of `n_rows` take more than a minute."""
-        self.clock.expect(seconds_of_products(n_products, n_rows), n_rows, remedy)
+        """Name a faster alternative, for the announcement of a fit that takes more than a minute."""
+        self.clock.remedy = self.clock.remedy or remedy
 
     @contextmanager
     def task(self, name: str) -> Iterator[Progress]:

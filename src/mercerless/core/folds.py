@@ -1,6 +1,6 @@
 """Make folds and hold-outs: shuffled, balanced over classes, with copies and groups of items always on one side."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from scipy.spatial.distance import squareform
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from mercerless.core.memory import row_blocks
 from mercerless.core.validation import check_random_state, check_readable, warn
 
 Split = tuple[NDArray, NDArray]
@@ -28,8 +29,7 @@ def find_copies(items: Any, *, precomputed: bool = False) -> NDArray:
     if precomputed:
         return _equal_matrix_rows(np.asarray(items))
     if isinstance(items, np.ndarray) and items.dtype != object:
-        _, first, numbers = np.unique(_row_hashes(items), return_index=True, return_inverse=True)
-        return np.argsort(np.argsort(first))[numbers]
+        return by_appearance(_row_hashes(items))
     if hasattr(items, "dask"):
         return np.arange(len(items))
     return _numbered(_key(item) for item in items)
@@ -64,31 +64,22 @@ def _key(item: Any) -> Any:
 
 
 def _equal_matrix_rows(K: NDArray) -> NDArray:
-    """Numbers of equal rows: candidates by a random projection, which are then compared entry by entry."""
-    relative = 1e-5 if K.dtype == np.float32 else 1e-10
-    # of each row by itself: rows of items that are far away or very long have much larger entries
-    sizes = np.abs(np.where(np.isfinite(K), K, 0.0))
-    tolerance = relative * sizes.max(axis=1, initial=0.0)
-    values = np.nan_to_num(K) @ np.random.RandomState(0).uniform(0.5, 1.5, K.shape[1])
+    """Numbers of equal rows, up to rounding: neighbors by a random projection, compared entry by entry."""
+    K = np.nan_to_num(K, posinf=0.0, neginf=0.0)
+    tolerance = (1e-5 if K.dtype == np.float32 else 1e-10) * np.abs(K).max(axis=1)
+    values = K @ np.random.RandomState(0).uniform(0.5, 1.5, K.shape[1])
     order = np.argsort(values, kind="stable")
-    reach = 1.5 * K.shape[1] * tolerance[order]
-    close = np.diff(values[order]) <= np.maximum(reach[:-1], reach[1:])
-    first = np.arange(len(K))
-    edges = np.flatnonzero(~close) + 1
-    starts = np.concatenate([[0], edges])
-    stops = np.concatenate([edges, [len(K)]])
-    has_several = stops - starts > 1
-    for start, stop in zip(starts[has_several], stops[has_several]):
-        left = np.sort(order[start:stop])
-        while len(left) > 1:
-            difference = np.abs(K[left] - K[left[0]])
-            is_equal = difference <= tolerance[left[0]]
-            both_missing = np.isnan(K[left]) & np.isnan(K[left[0]])
-            same = np.all(is_equal | both_missing, axis=1)
-            same[0] = True
-            first[left[same]] = left[0]
-            left = left[~same]
-    return np.unique(first, return_inverse=True)[1]
+    first, second = order[:-1], order[1:]
+    reach = 1.5 * K.shape[1] * np.maximum(tolerance[first], tolerance[second])
+    near = np.flatnonzero(values[second] - values[first] <= reach)
+    is_new = np.ones(len(K), dtype=bool)
+    for block in row_blocks(len(near), 16.0 * K.shape[1]):
+        k = near[block]
+        difference = np.abs(K[first[k]] - K[second[k]])
+        is_new[k + 1] = np.any(difference > tolerance[first[k]][:, None], axis=1)
+    numbers = np.empty(len(K), dtype=int)
+    numbers[order] = np.cumsum(is_new)
+    return by_appearance(numbers)
 
 
 def _copies_among(items: Any, used: NDArray, precomputed: bool) -> NDArray:
@@ -449,12 +440,6 @@ def some_rows(n: int, most: int | None, random_state: Any) -> NDArray:
     if most is None or n <= most:
         return np.arange(n)
     return np.sort(check_random_state(random_state).permutation(n)[:most])
-
-
-def first_until(splits: Sequence[Split], n_held: int) -> list[Split]:
-    """The first folds, until `n_held` items were held out: enough to settle a comparison."""
-    n_so_far = np.cumsum([len(test) for _, test in splits])
-    return list(splits[: int(np.searchsorted(n_so_far, n_held)) + 1])
 
 
 class OutOfFold(NamedTuple):

@@ -81,33 +81,6 @@ class Tridiagonal(NamedTuple):
         return reflected
 
 
-class ShiftedSolver:
-    """Solves ``(A + s I) x = b`` for any shifts s.
-
-    As in `shifted_systems`, A is symmetric and overwritten, and reduced to tridiagonal form once.
-    """
-
-    def __init__(self, A: NDArray, b: NDArray):
-        self.n = len(A)
-        if self.n == 1:  # which LAPACK does not take
-            A = np.diag([A[0, 0], 1.0])
-            b = np.append(b, 0.0)
-        self.tridiagonal = Tridiagonal.of(A)
-        self.reflected = self.tridiagonal.reflect(b[:, None], "T")
-
-    def solve(self, shifts: NDArray) -> NDArray | None:
-        """The solutions, one column for every shift; None if one of the shifted matrices is not definite."""
-        diagonal = self.tridiagonal.diagonal
-        factorize_definite, solve = get_lapack_funcs(("pttrf", "pttrs"), (diagonal,))
-        solutions = np.empty((len(diagonal), len(shifts)), order="F")
-        for i, shift in enumerate(shifts):
-            pivots, factors, info = factorize_definite(diagonal + shift, self.tridiagonal.below)
-            if info != 0:
-                return None
-            solutions[:, i : i + 1], _ = solve(pivots, factors, self.reflected)
-        return self.tridiagonal.reflect(solutions, "N")[: self.n]
-
-
 class EigenFactors(NamedTuple):
     """Eigenvalues of a symmetric matrix, and its eigenvectors as two factors that are never multiplied.
 

@@ -389,17 +389,6 @@ def is_number_type(dtype: Any) -> bool:
     return bool(types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype))
 
 
-def holds_words(column: Any) -> bool:
-    """Whether a column of a data frame holds strings; a column of pandas' category type is not one of these."""
-    types = import_optional("pandas", "table", "Reading tables").api.types
-    dtype = column.dtype
-    if hasattr(dtype, "categories"):
-        return False
-    if not types.is_object_dtype(dtype) and types.is_string_dtype(dtype):
-        return True
-    return dtype.kind == "O" and any(isinstance(value, str) for value in column)
-
-
 def as_items(X: Any) -> NDArray:
     """Items in the order given, whatever labels they carry: a numeric table as it is, else one object per entry.
 
