@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.folds import Split, assign_folds, splits_of
 from mercerless.core.validation import (
-    align_by_name,
     align_columns,
     check_option,
     check_weight,
@@ -432,10 +431,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ) -> tuple[list[Column], NDArray | None, NDArray, Sequence[Split]]:
         """Columns, target columns, weights and folds."""
         X = as_frame(X)
-        y = align_by_name(X, y)
         columns = self.read_training(X)
         n = len(columns[0].values)
-        weight = check_weight(align_by_name(X, sample_weight), n)
+        weight = check_weight(sample_weight, n)
         Y, labels = None, None
         if y is not None:
             Y, labels = self._target_columns(np.asarray(y))

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_classifier
+from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.model_selection import TimeSeriesSplit, check_cv
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
@@ -13,13 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercerless.core.averaging import Average, average_of
 from mercerless.core.calibration import calibrate_scores
 from mercerless.core.conformal import ConformalMixin
-from mercerless.core.estimator import (
-    FittedEstimator,
-    NamedClassifierMixin,
-    NamedRegressorMixin,
-    Progress,
-    all_or_nothing,
-)
+from mercerless.core.estimator import FittedEstimator, Progress, all_or_nothing
 from mercerless.core.folds import (
     OutOfFold,
     Split,
@@ -33,7 +27,6 @@ from mercerless.core.folds import (
 from mercerless.core.optional import with_callbacks
 from mercerless.core.threads import one_blas_thread
 from mercerless.core.validation import (
-    align_by_name,
     check_classes,
     check_number,
     check_random_state,
@@ -118,12 +111,11 @@ class _Table(ConformalMixin, FittedEstimator):
         X : array-like or data frame of shape (n, n_features)
             The table: an array, a frame of pandas, polars or Arrow, a list of dicts, or an array or frame of Dask.
         y : array-like of shape (n,)
-            The targets, or the labels. If X and y have a pandas index of the same unique names in another order, they
-            are matched by name; otherwise, and with a RangeIndex, by position.
+            The targets, or the labels, in the order of the rows.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows in all losses, matched as y; rows of weight 0 are left out.
+            Weights of the rows in all losses; rows of weight 0 are left out.
         groups : array-like of shape (n,) or None, default=None
-            Rows of one group (a patient, a machine, a stretch of time) are held out together; matched as y.
+            Rows of one group (a patient, a machine, a stretch of time) are held out together.
 
         Returns
         -------
@@ -361,7 +353,7 @@ class _Table(ConformalMixin, FittedEstimator):
         return tags
 
 
-class TableRegressor(NamedRegressorMixin, _Table):
+class TableRegressor(RegressorMixin, _Table):
     """Regression on a table as it is, with its words, dates and empty cells, and nothing to tune.
 
     Kernel machines, a linear model, boosted trees and extremely randomized trees predict held-out rows; nonnegative
@@ -442,17 +434,17 @@ class TableRegressor(NamedRegressorMixin, _Table):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, progress: Progress) -> None:
         X = as_frame(X)
-        y = check_targets(align_by_name(X, y), type(self).__name__)
+        y = check_targets(y, type(self).__name__)
         if y.ndim == 2 and y.shape[1] > 1:
             raise ValueError(
                 f"y has {y.shape[1]} targets; wrap {type(self).__name__} in "
                 "sklearn.multioutput.MultiOutputRegressor."
             )
         y = column_or_1d(y, warn=True)
-        weight = check_weight(align_by_name(X, sample_weight), len(y))
+        weight = check_weight(sample_weight, len(y))
         gross = isolated(y)
         weight[gross] = 0.0
-        training = self._training(X, y, weight, align_by_name(X, groups))
+        training = self._training(X, y, weight, groups)
         notes = []
         if len(gross):
             notes.append(
@@ -512,7 +504,7 @@ class TableRegressor(NamedRegressorMixin, _Table):
         return self._scatter.radius(Z, self._standard(Z), coverage)
 
 
-class TableClassifier(NamedClassifierMixin, _Table):
+class TableClassifier(ClassifierMixin, _Table):
     """Classification of a table as it is, with its words, dates and empty cells, and nothing to tune.
 
     The members of `TableRegressor` (logistic regression as the linear one) predict held-out rows; their calibrated
@@ -578,10 +570,8 @@ class TableClassifier(NamedClassifierMixin, _Table):
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, progress: Progress) -> None:
         name = type(self).__name__
         X = as_frame(X)
-        y = align_by_name(X, y)
-        given = align_by_name(X, sample_weight)
-        weight, classes, numbers = check_classes(y, given, self.class_weight, name)
-        training = self._training(X, numbers, weight, align_by_name(X, groups))
+        weight, classes, numbers = check_classes(y, sample_weight, self.class_weight, name)
+        training = self._training(X, numbers, weight, groups)
         if training.groups is not None:
             warn_of_lonely_classes(classes[training.target], training.groups)
         # numbered by first appearance, so that names do not matter

@@ -39,6 +39,8 @@ class Scatter(NamedTuple):
         if len(Z) >= FEWEST_FOR_FIFTHS and groups is None:
             bounds = np.quantile(predictions, FIFTHS)
         fifth = np.searchsorted(bounds, predictions)
+        if np.bincount(fifth, minlength=len(bounds) + 1).min() < FEWEST_FOR_FIFTHS / 10:
+            bounds, fifth = bounds[:0], np.zeros_like(fifth)  # many predictions are equal
         trees.fit(_features(Z, predictions), errors)
         sizes = _bounded(trees.oob_prediction_, typical)
         return cls(trees, typical, errors / sizes, bounds, fifth, groups)

@@ -75,9 +75,10 @@ def ways_of_numbers(
         for column in range(values.shape[1]):
             residuals = np.zeros(0)
             if column == 1:
-                residuals = np.quantile(
-                    Y[:, 1] - values[:, 1], levels, weights=weight, method="inverted_cdf"
-                )
+                errors = Y[:, 1] - values[:, 1]
+                order = np.argsort(errors)
+                shares = np.cumsum(weight[order]) - weight[order] / 2.0
+                residuals = np.interp(levels, shares / weight.sum(), errors[order])
             ways.append(Way(member, column, residuals))
     return ways
 

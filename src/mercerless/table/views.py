@@ -81,7 +81,8 @@ class Tails(NamedTuple):
         low, median, high = np.percentile(Z, [25, 50, 75], axis=0)
         width = np.where(high - low > 1e-9, (high - low) / 1.349, 1.0)
         short = np.arcsinh((Z - median) / width)
-        return cls(median, width, short.mean(axis=0), short.std(axis=0))
+        scale = short.std(axis=0)
+        return cls(median, width, short.mean(axis=0), np.where(scale > 0.0, scale, 1.0))
 
     def __call__(self, Z: NDArray) -> NDArray:
         return (np.arcsinh((Z - self.median) / self.width) - self.center) / self.scale

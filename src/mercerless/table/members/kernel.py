@@ -24,14 +24,15 @@ from mercerless.core.memory import row_blocks
 from mercerless.table.members.base import Member, Rows
 from mercerless.table.views import Tails
 
-ALL_ROWS = 2000  # up to here every row is a center
+ALL_ROWS = 2500  # up to here every row is a center
 CENTERS = 1000  # of more rows
 MOST_ROWS = 20_000  # from which coefficients of centers are learned
 STEPS = {250: 16, 500: 8}  # rows on which bandwidths are learned, and the steps of their descent
 STEPS_AGAIN = {500: 8}  # on a second view, from the bandwidths of the first
 STEPS_OF_FOLD, STEPS_OF_FOLD_AGAIN = {200: 12}, {200: 6}  # without the rows that a fold holds out
 LAPLACE_RATES = (0.15, 0.4, 1.0)  # of the Laplace kernel relative to the Gaussian one
-SHARED_ROWS = 500  # on which one bandwidth for all features is chosen
+RATE_ROWS = 1500  # on which it is chosen
+SHARED_ROWS = 400  # on which one bandwidth for all features is chosen
 SHARED_WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
 SHARED_NOISES = np.logspace(-4, 1, 11)
 PULL = 0.05  # of the log bandwidths of features toward each other
@@ -69,26 +70,26 @@ class Scales(NamedTuple):
         return cls(np.exp(z[:-3]), *np.exp(z[-3:]).tolist())
 
     @classmethod
-    def by_leave_one_out(cls, rows: Rows, X: NDArray) -> Self:
+    def by_leave_one_out(cls, rows: Rows, X: NDArray, laplace: bool) -> Self:
         """One bandwidth for all features, and the noise, of least leave-one-out error on some rows."""
         places = np.random.RandomState(rows.seed).permutation(len(X))[:SHARED_ROWS]
         A, Y, weight = X[places], rows.Y[places], rows.weight[places]
         d = A.shape[1]
-        squares = cdist(A, A, "sqeuclidean")
-        typical = np.median(squares[np.triu_indices_from(squares, 1)]) or 1.0
-        best = np.inf, cls(np.ones(d), 1.0, 0.1, 1.0)
+        distances = cdist(A, A, "cityblock" if laplace else "sqeuclidean")
+        typical = float(np.median(distances[np.triu_indices_from(distances, 1)])) or 1.0
+        linear = 0.1 * (A @ A.T / d + 1.0)
+        best = np.inf, 1.0, 1.0
         for width in SHARED_WIDTHS:
-            scales = cls(np.full(d, 2.0 * width / typical), 1.0, 0.1, 1.0)
-            K = np.exp(-width * squares / typical) + scales.linear * (A @ A.T / d + 1.0)
-            values, vectors = eigh(K)
+            values, vectors = eigh(np.exp(-width / typical * distances) + linear)
             moments = vectors.T @ Y
             for noise in SHARED_NOISES:
                 inverse = vectors**2 @ (1.0 / (values + noise))
                 coef = vectors @ (moments / (values + noise)[:, None])
-                error = np.average(np.sum((coef / inverse[:, None]) ** 2, axis=1), weights=weight)
-                if error < best[0]:
-                    best = error, scales._replace(noise=float(noise))
-        return best[1]
+                squares = np.sum((coef / inverse[:, None]) ** 2, axis=1)
+                best = min(best, (float(np.average(squares, weights=weight)), width, noise))
+        _, width, noise = best
+        s = (width / typical) ** 2 if laplace else 2.0 * width / typical
+        return cls(np.full(d, s), 1.0, 0.1, float(noise))
 
 
 class _Evidence:
@@ -126,11 +127,25 @@ class _Evidence:
         return float(value), np.append(slope + 2.0 * PULL * apart, others)
 
 
+class CenterSums(NamedTuple):
+    """Sums over rows from which the coefficients of centers come, in the basis that the Cholesky factor makes."""
+
+    centers: NDArray
+    factor: NDArray  # of the kernel of the centers
+    gram: NDArray
+    moment: NDArray
+
+    def coef(self) -> NDArray:
+        """The coefficients of the centers."""
+        solution = cho_solve(cho_factor(self.gram, lower=True), self.moment)
+        return solve_triangular(self.factor, solution, lower=True, trans="T")
+
+
 class Kernel(Member):
     """Kernel ridge regression on a view of the rows, with a Gaussian or a Laplace kernel.
 
-    The Laplace kernel ``exp(-rate sum_j sqrt(s_j) |x_j - z_j|)`` has the rate of least error in the first fold, and
-    half the noise. Bandwidths of features are learned again without the rows that a fold holds out: otherwise held-out
+    The Laplace kernel is ``exp(-rate sum_j sqrt(s_j) |x_j - z_j|)``, with the rate of least error in the first fold.
+    Bandwidths of features are learned again without the rows that a fold holds out: otherwise held-out
     errors are too small (by 15 % at 700 rows, by 40 % at 150), and such machines get too much weight.
     """
 
@@ -141,75 +156,91 @@ class Kernel(Member):
         laplace: bool,
         scales: Scales,
         scales_of_folds: Sequence[Scales] = (),
+        rates: Sequence[float] = (1.0,),
     ) -> None:
         self.name = name
         self.view = view
         self.laplace = laplace
         self.scales = scales
         self.scales_of_folds = scales_of_folds  # none if they are the same for all folds
-        self.rate = 1.0
+        self.rates = rates
+        self.rate = rates[0]
+        self.sums: CenterSums | None = None  # of many rows, from the training rows of the last fold
 
     def out_of_fold(self, rows: Rows, rivals: Sequence[NDArray]) -> NDArray | None:
         X = self._look(rows.Z)
         if not self.scales_of_folds and rows.is_partition and len(rows) <= ALL_ROWS:
-            return exact_folds(self._compare(X, X), rows, self._ridge())
+            return exact_folds(self._compare(X, X), rows, self.scales.noise)
         final = self.scales
         outputs = np.full_like(rows.Y, np.nan)
         for number, (train, test) in enumerate(rows.folds):
             if self.scales_of_folds:
                 self.scales = self.scales_of_folds[number]
-            if self.laplace and number == 0:
-                errors = []
-                for rate in LAPLACE_RATES:
-                    self.rate = rate
-                    errors.append(
-                        np.mean((self._held_out(rows, X, train, test) - rows.Y[test]) ** 2)
-                    )
-                self.rate = LAPLACE_RATES[int(np.argmin(errors))]
-            outputs[test] = self._held_out(rows, X, train, test)
+            if len(self.rates) > 1 and number == 0:
+                self.rate = self._best_rate(rows, X, train[:RATE_ROWS], test[:RATE_ROWS])
+            solve = self._solve if len(rows) <= ALL_ROWS else self._solve_centers
+            outputs[test] = self._apply(X[test], *solve(rows, X, train))
         self.scales, self.scales_of_folds = final, ()
         return outputs
 
-    def _held_out(self, rows: Rows, X: NDArray, train: NDArray, test: NDArray) -> NDArray:
-        """Outputs of the test rows by the training rows."""
-        centers, coef = self._solve(rows, X, train)
-        outputs = np.empty((len(test), coef.shape[1]))
-        for some in row_blocks(len(test), 8.0 * len(centers)):
-            outputs[some] = self._compare(X[test[some]], centers) @ coef
+    def _best_rate(self, rows: Rows, X: NDArray, train: NDArray, test: NDArray) -> float:
+        """The rate of the Laplace kernel with the smallest error on the test rows."""
+        errors = []
+        for rate in self.rates:
+            self.rate = rate
+            outputs = self._apply(X[test], *self._solve(rows, X, train))
+            errors.append(np.mean((outputs - rows.Y[test]) ** 2))
+        return self.rates[int(np.argmin(errors))]
+
+    def _apply(self, X: NDArray, centers: NDArray, coef: NDArray) -> NDArray:
+        """Outputs of rows of the view."""
+        outputs = np.empty((len(X), coef.shape[1]))
+        for some in row_blocks(len(X), 8.0 * len(centers)):
+            outputs[some] = self._compare(X[some], centers) @ coef
         return outputs
 
     def _solve(self, rows: Rows, X: NDArray, train: NDArray) -> tuple[NDArray, NDArray]:
-        """Centers and their coefficients, from these rows."""
-        if len(train) > ALL_ROWS:
-            return self._solve_centers(rows, X, train, self._ridge())
+        """These rows as centers, and their coefficients."""
         K = self._compare(X[train], X[train])
-        K[np.diag_indices_from(K)] += self._ridge() / rows.weight[train]
+        K[np.diag_indices_from(K)] += self.scales.noise / rows.weight[train]
         return X[train], cho_solve(cho_factor(K, lower=True, overwrite_a=True), rows.Y[train])
 
-    def _solve_centers(
-        self, rows: Rows, X: NDArray, train: NDArray, ridge: float
-    ) -> tuple[NDArray, NDArray]:
+    def _solve_centers(self, rows: Rows, X: NDArray, train: NDArray) -> tuple[NDArray, NDArray]:
         """Centers among these rows, and their coefficients: least squares on at most 20,000 of the rows."""
         order = np.random.RandomState(rows.seed).permutation(len(train))
         train = train[order[:MOST_ROWS]]
         centers = X[train[:CENTERS]]
         C = self._compare(centers, centers)
         C[np.diag_indices_from(C)] += 1e-8 * np.trace(C) / len(C)
-        L = cholesky(C, lower=True)
-        gram = ridge * np.eye(len(C))
-        moment = np.zeros((len(C), rows.Y.shape[1]))
-        for some in row_blocks(len(train), 8.0 * CENTERS):
-            block = train[some]
-            F = solve_triangular(L, self._compare(centers, X[block]), lower=True)
-            weighted = F * rows.weight[block]
-            gram += weighted @ F.T
-            moment += weighted @ rows.Y[block]
-        solution = cho_solve(cho_factor(gram, lower=True), moment)
-        return centers, solve_triangular(L, solution, lower=True, trans="T")
+        factor = cholesky(C, lower=True)
+        gram = self.scales.noise * np.eye(len(C))
+        self.sums = CenterSums(centers, factor, gram, np.zeros((len(C), rows.Y.shape[1])))
+        self._add(rows, X, train)
+        return centers, self.sums.coef()
+
+    def _add(self, rows: Rows, X: NDArray, places: NDArray) -> None:
+        """Add rows to the sums for centers."""
+        assert self.sums is not None
+        centers, factor, gram, moment = self.sums
+        for some in row_blocks(len(places), 8.0 * CENTERS):
+            block = places[some]
+            root = np.sqrt(rows.weight[block])
+            K = self._compare(centers, X[block]) * root
+            F = solve_triangular(factor, K, lower=True, overwrite_b=True)
+            gram += F @ F.T
+            moment += F @ (root[:, None] * rows.Y[block])
 
     def refit(self, rows: Rows) -> None:
+        X = self._look(rows.Z)
         everything = np.arange(len(rows))
-        self.centers, self.coef = self._solve(rows, self._look(rows.Z), everything)
+        if len(rows) <= ALL_ROWS:
+            self.centers, self.coef = self._solve(rows, X, everything)
+        elif self.sums is not None and len(rows.folds) == 1:
+            self._add(rows, X, rows.folds[0][1])
+            self.centers, self.coef = self.sums.centers, self.sums.coef()
+        else:
+            self.centers, self.coef = self._solve_centers(rows, X, everything)
+        self.sums = None
         self._fold_in(rows.Z[:200])
 
     def _fold_in(self, Z: NDArray) -> None:
@@ -235,9 +266,6 @@ class Kernel(Member):
 
     def _look(self, Z: NDArray) -> NDArray:
         return Z if self.view is None else self.view(Z)
-
-    def _ridge(self) -> float:
-        return self.scales.noise / 2.0 if self.laplace else self.scales.noise
 
     def _compare(self, A: NDArray, B: NDArray) -> NDArray:
         """The kernel of rows of the view."""
@@ -313,6 +341,9 @@ def kernel_members(rows: Rows) -> Iterator[Kernel]:
     ]
     yield Kernel("Gaussian", None, False, plain[0], plain[1:])
     yield Kernel("Gaussian, short tails", tails, False, short[0], short[1:])
-    yield Kernel("Laplace, short tails", tails, True, short[0], short[1:])
-    shared = Scales.by_leave_one_out(rows, tails(rows.Z))
-    yield Kernel("Gaussian, one bandwidth", tails, False, shared)
+    # a Laplace kernel is less smooth and leaves less to the noise
+    rough = [scales._replace(noise=scales.noise / 2.0) for scales in short]
+    yield Kernel("Laplace, short tails", tails, True, rough[0], rough[1:], LAPLACE_RATES)
+    for name, laplace in (("Gaussian, one bandwidth", False), ("Laplace, one bandwidth", True)):
+        shared = Scales.by_leave_one_out(rows, tails(rows.Z), laplace)
+        yield Kernel(name, tails, laplace, shared)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
@@ -34,9 +35,11 @@ class Linear(Member):
         self.model: Any = RidgeCV(PENALTIES, alpha_per_target=True)
         target = rows.Y
         if rows.labels is not None:
-            self.model = LogisticRegression(C=0.1, max_iter=200)
             target = rows.labels
-        with warnings.catch_warnings():
+            self.model = LogisticRegression(C=0.1, max_iter=200)
+            if np.ptp(target) == 0:  # the only class of a small fold
+                self.model = DummyClassifier()
+        with warnings.catch_warnings(), np.errstate(invalid="ignore"):
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.model.fit(rows.Z, target, sample_weight=rows.weight)
 

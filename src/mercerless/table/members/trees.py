@@ -57,8 +57,10 @@ class Boosted(Trees):
 
     name = "boosted trees"
 
+    def __init__(self) -> None:
+        self.rounds: list[int] = []
+
     def _held_out(self, train: Rows, test: Rows) -> NDArray:
-        self.rounds = getattr(self, "rounds", [])
         if train.labels is not None and len(np.unique(train.labels)) < 2:
             return np.zeros((len(test), train.n_classes))
         judges = test
@@ -72,7 +74,7 @@ class Boosted(Trees):
         return self.predict(test.Z)
 
     def refit(self, rows: Rows) -> None:
-        n_rounds = max(5, int(1.1 * np.mean(self.rounds)))
+        n_rounds = max(5, int(1.1 * np.mean(self.rounds or [0])))
         self._learn(self._make(rows, n_rounds, early_stopping=False), rows)
         self.rounds = []
 
