@@ -74,6 +74,7 @@ lint: $(VENV)/.test
 	$(PYTHON_FILES) $(BIN)/ruff check --force-exclude
 	$(PYTHON_FILES) $(BIN)/ruff format --check --force-exclude
 	git ls-files -z | xargs -0 $(BIN)/codespell
+	$(BIN)/python tools/mass.py
 	$(BIN)/mypy
 
 # The report that the first pages link to.
