@@ -1,11 +1,57 @@
 """Equal rows, merged into one."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.core.folds import OutOfFold, find_copies
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Equal rows with equal targets as one observation, so that a whole weight is the same as repetition."""
+
+    first: NDArray  # (n_observations,), the first row of every observation, sorted by distinct rows
+    number: NDArray  # (n,), the observation of every row
+
+    @classmethod
+    def of(cls, copies: NDArray, Y: NDArray) -> "Observations":
+        """Those of rows whose equals have the same number in `copies`, with targets (n, n_outputs)."""
+        if copies.max() + 1 == len(copies):
+            every = np.arange(len(copies))
+            return cls(every, every)
+        rows_with_targets = np.column_stack([copies, Y])
+        _, first, number = np.unique(
+            rows_with_targets, axis=0, return_index=True, return_inverse=True
+        )
+        return cls(first, number.ravel())
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def take(self, values: NDArray) -> NDArray:
+        """One of the equal values of every observation."""
+        if len(self.first) == len(self.number):
+            return values
+        return values[self.first]
+
+    def spread(self, values: NDArray) -> NDArray:
+        """The values of the observations for all rows."""
+        if len(self.first) == len(self.number):
+            return values
+        return values[self.number]
+
+    def total(self, weight: NDArray) -> NDArray:
+        """Sums of the weights of equal rows, in the order of `take`."""
+        if len(self.first) == len(self.number):
+            return weight
+        return self.sums(weight)
+
+    def sums(self, weight: NDArray) -> NDArray:
+        """Sums of the weights of equal rows, in the order of `first`."""
+        return np.bincount(self.number, weights=weight)
 
 
 class Gathered(NamedTuple):
