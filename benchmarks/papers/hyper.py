@@ -148,7 +148,7 @@ def table2():
     grid = {"C": 2.0 ** np.arange(-5, 11, 2), "gamma": 2.0 ** np.arange(-9, 6, 2)}
     methods = {
         "SVM-CV": GridSearchCV(SVC(), grid, cv=5),
-        "ridge-gaussian": HyperClassifier(random_state=0),
+        "ridge-gaussian": HyperClassifier(HyperRidge("gaussian"), random_state=0),
         "svr-gaussian": HyperClassifier(HyperSVR("gaussian"), random_state=0),
         "ridge-wishart": HyperClassifier(HyperRidge("wishart", landmarks=200), random_state=0),
     }
