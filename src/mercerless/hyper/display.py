@@ -15,7 +15,7 @@ from mercerless.hyper.targets import encode_target
 
 @dataclass(eq=False, repr=False)
 class LearnedKernelDisplay(Display):
-    """A learned kernel beside its target: both matrices and both spectra.
+    """The matrix of a learned kernel beside its target.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class LearnedKernelDisplay(Display):
     learned: NDArray
     order: NDArray
 
-    _layout: ClassVar = {"nrows": 1, "ncols": 3, "figsize": (11, 3.4)}
+    _layout: ClassVar = {"nrows": 1, "ncols": 2, "figsize": (8, 3.4)}
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, ax: Any = None) -> Self:
@@ -60,7 +60,7 @@ class LearnedKernelDisplay(Display):
             The items, new ones or those of fit.
         y : array-like of shape (n,) or (n, n)
             Labels, values or similarities of the same kind as in fit.
-        ax : sequence of three matplotlib Axes or None, default=None
+        ax : sequence of two matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
 
         Returns
@@ -81,7 +81,7 @@ class LearnedKernelDisplay(Display):
         )
         return cls(target(slice(None), slice(None)), learned, order).plot(ax=ax)
 
-    def _draw(self, left: Any, middle: Any, right: Any) -> None:
+    def _draw(self, left: Any, right: Any) -> None:
         show = np.ix_(self.order, self.order)
         size = float(np.nanmax(np.abs(self.target))) or 1.0
         signed = float(np.nanmin(self.target)) < 0
@@ -95,43 +95,11 @@ class LearnedKernelDisplay(Display):
         error = np.linalg.norm(gap) / max(np.linalg.norm(self.target[known]), np.finfo(float).tiny)
         for ax, M, title in (
             (left, self.target, "target"),
-            (middle, self.learned, f"learned, error {error:.2g}"),
+            (right, self.learned, f"learned, error {error:.2g}"),
         ):
             image = ax.imshow(M[show], interpolation="nearest", **options)
             ax.set(title=title, xticks=[], yticks=[])
-        left.figure.colorbar(image, ax=middle, shrink=0.8)
-        self._draw_spectra(right, known.all())
-
-    def _draw_spectra(self, ax: Any, complete: bool) -> None:
-        """The eigenvalues of the learned kernel, negative ones apart, and those of a target without holes."""
-        values = np.linalg.eigvalsh(self.learned)[::-1]
-        ranks = np.arange(1, len(values) + 1)
-        top = float(np.abs(values).max()) or 1.0
-        negative = values < -1e-10 * top
-        ax.plot(ranks, values, "o", color=Color.POSITIVE, label="learned", ms=4, alpha=0.8)
-        if negative.any():
-            ax.plot(
-                ranks[negative],
-                values[negative],
-                "o",
-                color=Color.NEGATIVE,
-                label="learned, negative",
-                ms=4,
-            )
-        if complete:
-            ax.plot(
-                ranks,
-                np.linalg.eigvalsh(self.target)[::-1],
-                "x",
-                color=Color.NEUTRAL,
-                label="target",
-                ms=4,
-                alpha=0.8,
-            )
-        ax.set_yscale("symlog", linthresh=1e-3 * top)
-        ax.axhline(0, color=Color.NEUTRAL, lw=0.8)
-        ax.set(title="spectra", xlabel="rank", ylabel="eigenvalue")
-        ax.legend(frameon=False)
+        left.figure.colorbar(image, ax=right, shrink=0.8)
 
 
 def _by_first_vector(K: NDArray) -> NDArray:

@@ -195,7 +195,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
             most = LIMITS.exact_items_tensor if tensor else LIMITS.exact_items
             is_small = n_items <= most and n_parts == 1
             return None if is_small else LIMITS.default_landmarks, "uniform"
-        landmarks = as_landmarks(self.landmarks, ("uniform", "kmeans", "leverage", "grid"))
+        landmarks = as_landmarks(self.landmarks, ("uniform", "leverage", "grid"))
         if landmarks.method == "grid" and not tensor:
             return pairs_of_grid(landmarks.number), "grid"
         return landmarks.number, landmarks.method
@@ -229,18 +229,17 @@ class HyperRidge(_HyperLearner):
         it is. "auto" is "tensor" for a similarity
         matrix and "gaussian" for labels.
     alpha : float or None, default=None
-        The penalty, relative to hyper-kernels with value 1 for equal items; None: by cross-validation. 0 is allowed
-        for the tensor hyper-kernel, which then keeps all training similarities exactly; if entries are missing, it has
-        at least 1e-4 (see ``alpha_``).
+        The penalty, relative to hyper-kernels with value 1 for equal items; None: by cross-validation, or .01 for the
+        tensor hyper-kernel. 0 is allowed for that, which then keeps all training similarities exactly; if entries are
+        missing, it has at least 1e-4 (see ``alpha_``).
     target : {"auto", "classes", "product", "gaussian", "similarity"}, default="auto"
         The target on pairs: 1 for equal and ``-1/(c-1)`` for different classes; the product of standardized
         values; a Gaussian of their difference; the values themselves. "auto" decides by the shape and type of y.
     landmarks : int, Landmarks, "auto" or None, default="auto"
         Number of sections in the expansion (of landmark items for the tensor hyper-kernel); None uses all pairs (all
         items). "auto" is None up to 100 items (2000 for the tensor) and 500 above. `Landmarks` also sets how pairs are
-        chosen: "uniform", "kmeans" (means of clusters of midpoints), "leverage", or "grid", the paper's: all pairs of
-        so many items, in every part of its own. The tensor hyper-kernel takes random items, or with "kmeans" those
-        nearest to cluster means.
+        chosen: "uniform", "leverage", or "grid", the paper's: all pairs of so many items, in every part of its own. The
+        tensor hyper-kernel takes random items.
     n_parts : int or "auto", default=1
         Divide the items and average the parts' kernels. All parts share their centers (unless these are grids), so the
         result is as small as one part's. "auto": parts of about 500 if there are more than 1000 items. Gaussian and

@@ -7,7 +7,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from sklearn.cluster import MiniBatchKMeans
 
 from mercerless.core.memory import check_memory, with_settings
 from mercerless.hyper.solver import (
@@ -43,8 +42,6 @@ from mercerless.kernels.hyper import (
     take_pairs,
 )
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
-from mercerless.kernels.stationary import Gaussian
-from mercerless.lowrank import select_landmarks
 
 Report = Callable[[dict], bool]
 
@@ -88,7 +85,7 @@ def make_design(hyper: HyperKernel, X: NDArray, centers: NDArray) -> Design:
 
 
 def choose_centers(hyper: HyperKernel, X: NDArray, n_centers: int, method: str, random) -> NDArray:
-    """Centers of an expansion: random pairs, means of clusters of midpoints, pairs by their leverage scores, or a grid.
+    """Centers of an expansion: random pairs, pairs by their leverage scores, or a grid.
 
     A grid has all pairs of random items, of as many as have at most `n_centers` pairs.
     """
@@ -101,20 +98,8 @@ def choose_centers(hyper: HyperKernel, X: NDArray, n_centers: int, method: str, 
         n_items = int((np.sqrt(8 * n_centers + 1) - 1) // 2)
         first, second, _ = pair_index(n_items)
         return hyper.centers_of(take_pairs(X[random.permutation(len(X))], first, second))
-    if method == "leverage":
-        candidates = random_pairs(X, min(4 * n_centers, 4000), random)
-        return hyper.centers_of(candidates[leverage_sample(hyper(candidates), n_centers, random)])
-    candidates = random_pairs(X, 10 * n_centers, random)
-    middle = candidates.mean(axis=1)
-    n_centers = min(n_centers, len(np.unique(middle, axis=0)))
-    clusters = MiniBatchKMeans(
-        n_centers, n_init=1, batch_size=max(1024, 2 * n_centers), random_state=random
-    )
-    means = clusters.fit(middle).cluster_centers_
-    if isinstance(hyper, GaussianHyper):
-        return means
-    nearest = np.unique([np.argmin(((middle - mean) ** 2).sum(axis=1)) for mean in means])
-    return hyper.centers_of(candidates[nearest])
+    candidates = random_pairs(X, min(4 * n_centers, 4000), random)
+    return hyper.centers_of(candidates[leverage_sample(hyper(candidates), n_centers, random)])
 
 
 def pairs_of_grid(n_items: int) -> int:
@@ -256,9 +241,7 @@ def _learn_tensor(
         landmarks = X
         basis = item_basis(hyper.items(X))
     else:
-        method = "kmeans" if task.landmark_method == "kmeans" else "uniform"
-        kernel = Gaussian(hyper.length_scale)
-        landmarks = X[select_landmarks(kernel, X, task.n_landmarks, method, random)]
+        landmarks = X[random.permutation(len(X))[: task.n_landmarks]]
         basis = landmark_basis(hyper.items(landmarks), hyper.items(X, landmarks))
     S = target(slice(None), slice(None))
     trends = tensor_trends(hyper, X)
@@ -294,20 +277,17 @@ def check_memory_of(task: Regression, X: NDArray, target: PairTarget) -> None:
     hyper = task.hyper_kernel
     n_pairs = pairs_of_grid(n)
     if isinstance(hyper, TensorHyper):
-        size = 14 + 4.5 * hyper.n_trends(X.shape[1], hyper.knots(X))
-        remedy = "use fewer items or trend=None"
-        check_memory(8.0 * n**2 * size, f"The similarities of {n} items", remedy=remedy)
-        return
-    if task.n_landmarks is None and not task.nonnegative:
+        need = 8.0 * n**2 * (14 + 4.5 * hyper.n_trends(X.shape[1], hyper.knots(X)))
+        check_memory(need, f"The similarities of {n} items", remedy="use fewer items or trend=None")
+    elif task.n_landmarks is None and not task.nonnegative:
         if target.missing:
             n_pairs = int(np.sum(~np.isnan(target.values[np.triu_indices(n)])))
         twice = task.epsilon is not None and not task.fit_intercept  # every pair comes twice
         need = (4 if twice else 1) * 34.0 * n_pairs**2
         check_memory(need, f"The hyper-kernel matrix of {n_pairs} pairs", remedy="set landmarks")
-        return
-    n_centers = task.n_landmarks or n_pairs
-    remedy = "use fewer landmarks"
-    check_memory(48.0 * n_centers**2, f"The system of {n_centers} centers", remedy=remedy)
-    if task.epsilon is not None:
-        n = -(-n // task.n_parts)
-        check_memory(84.0 * n**2, f"The pairs of {n} items", remedy="use n_parts")
+    else:
+        n_centers = task.n_landmarks or n_pairs
+        n_part = 0 if task.epsilon is None else -(-n // task.n_parts)
+        need = 48.0 * n_centers**2 + 84.0 * n_part**2
+        what = f"The system of {n_centers} centers"
+        check_memory(need, what, remedy="use fewer landmarks, or n_parts")

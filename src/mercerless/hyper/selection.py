@@ -205,10 +205,10 @@ def _search_tensor(
     random,
     report: Report | None,
 ) -> RegressionChoice:
-    """Choose the tensor hyper-kernel, its noise if it was given by name, and the penalty, on a sample of items.
+    """Choose the tensor hyper-kernel, and its noise if it was given by name, on a sample of items.
 
-    Scales, noise and trend are compared at ``alpha = 0`` without refits; then the penalty, with refits. Missing
-    entries are first filled by a fit with medium parameters, and never counted as errors.
+    Scales, noise and trend are compared at ``alpha = 0`` without refits. Missing entries are first filled by a fit with
+    medium parameters, and never counted as errors.
     """
     named = isinstance(task.hyper_kernel, str)
     middle = candidates[2] if named else candidates[0]
@@ -236,17 +236,11 @@ def _search_tensor(
         ]
         results += comparison.compare(with_features, noises)
     hyper = results[_best(results)]["hyper_kernel"]
-    if task.alpha is not None:
-        return RegressionChoice(task._replace(hyper_kernel=hyper), results)
-    errors = comparison.refitted_errors(hyper, LIMITS.tensor_alphas)
-    totals = np.sqrt(np.mean(errors.sum(axis=1) / comparison.squares, axis=1))
-    penalties = _table(hyper, LIMITS.tensor_alphas, totals)
-    best = _best(penalties)
-    task = task._replace(hyper_kernel=hyper, alpha=penalties[best]["alpha"])
+    alpha = LIMITS.tensor_alpha if task.alpha is None else task.alpha
     constant = constant_squares(np.where(used, S, np.nan), folds).sum(axis=1)
-    return RegressionChoice(
-        task, results + penalties, _relative(errors[best].sum(axis=1), constant)
-    )
+    errors = comparison.errors_by_fold(hyper).sum(axis=1)
+    task = task._replace(hyper_kernel=hyper, alpha=alpha)
+    return RegressionChoice(task, results, _relative(errors, constant))
 
 
 class _TensorComparison:
@@ -268,10 +262,7 @@ class _TensorComparison:
         """Hyper-kernels with all noises, at ``alpha = 0``, without refits."""
         rows: list[dict] = []
         for hyper in hypers:
-            key = np.asarray(hyper.length_scale, dtype=float).tobytes()
-            if key not in self.bases:
-                self.bases[key] = item_basis(hyper.items(self.X))
-            problem = TensorProblem(self.S, self.bases[key], tensor_trends(hyper, self.X))
+            problem = self._problem(hyper)
             for noise in noises:
                 errors = problem.leave_out_errors(noise, self.folds, self.used)
                 error = float(np.sqrt(np.mean(errors / self.squares)))
@@ -281,31 +272,17 @@ class _TensorComparison:
                 break
         return rows
 
-    def refitted_errors(self, hyper: TensorHyper, alphas: Sequence[float]) -> NDArray:
-        """Squared errors of every penalty, fold and kind (with training items, among themselves), refitting."""
-        X = self.X
-        errors = np.zeros((len(alphas), len(self.folds), 2))
-        for f, fold in enumerate(self.folds):
-            rest = np.setdiff1d(np.arange(len(X)), fold)
-            basis = item_basis(hyper.items(X[rest]))
-            S_rest = self.S[np.ix_(rest, rest)]
-            problem = TensorProblem(S_rest, basis, tensor_trends(hyper, X[rest]))
-            knots = hyper.knots(X[rest])
-            r = hyper.items(X[fold], X[rest]) @ basis.projection
-            for k, alpha in enumerate(alphas):
-                solution = problem.solve(hyper.item_noise, alpha)
-                with_training_items = r @ solution.item_coef, rest
-                among_themselves = r @ solution.core @ r.T, fold
-                for place, (values, columns) in enumerate((with_training_items, among_themselves)):
-                    if len(solution.trend_coef):
-                        same = fold[:, None] == columns
-                        values = values + hyper.trend_values(
-                            X[fold], X[columns], knots, solution.trend_coef, same
-                        )
-                    block = np.ix_(fold, columns)
-                    misses = np.where(self.used[block], values - self.S[block], 0.0)
-                    errors[k, f, place] = float(np.sum(misses**2))
-        return errors
+    def errors_by_fold(self, hyper: TensorHyper) -> NDArray:
+        """Squared errors of every fold, with training items and within the fold."""
+        problem = self._problem(hyper)
+        noise = hyper.item_noise
+        return np.array([problem.leave_out_errors(noise, [fold], self.used) for fold in self.folds])
+
+    def _problem(self, hyper: TensorHyper) -> TensorProblem:
+        key = np.asarray(hyper.length_scale, dtype=float).tobytes()
+        if key not in self.bases:
+            self.bases[key] = item_basis(hyper.items(self.X))
+        return TensorProblem(self.S, self.bases[key], tensor_trends(hyper, self.X))
 
 
 def _fill(X: NDArray, S: NDArray, hyper: TensorHyper) -> NDArray:
