@@ -40,6 +40,7 @@ SMALL = {  # what makes a fit quick
     "Hyper": {"landmarks": 20},
     "KreinSV": {"C": 1.0},  # no folds
     "Table": {"max_iter": 40},
+    "DANK": {"tol": 1e-8},
 }
 
 

@@ -32,12 +32,13 @@ SETTINGS_OF_NUMBERS = tuple(
 )
 
 
-def order_by_content(X: NDArray, *values: NDArray) -> NDArray:
-    """An order of the rows that is the same for the same rows however they are arranged.
+def order_by_content(K: NDArray, *values: NDArray) -> NDArray:
+    """An order of items that is the same however they, and their features, are arranged: by their mean similarity.
 
-    Draws of folds and landmarks from rows in this order give the same model. Values decide the order of equal rows.
+    Draws of folds and landmarks from items in this order give the same model. Values decide the order of equal items.
     """
-    return np.lexsort([*values, *X.T[::-1]])  # the last key counts first
+    size = float(np.abs(K.diagonal()).mean()) or 1.0
+    return np.lexsort([*values, np.round(K.mean(axis=1) / size, 9)])  # the last key counts first
 
 
 def slices_of(fold_of: NDArray) -> list[slice]:

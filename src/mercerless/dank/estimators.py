@@ -28,7 +28,14 @@ from mercerless.core.estimator import (
 from mercerless.core.folds import fold_numbers, some_rows
 from mercerless.core.kinds import warn_if_distances
 from mercerless.core.memory import check_memory, memory_budget, row_blocks, with_settings
-from mercerless.core.tuning import SCALES, choose_machine, held_out_blocks, settings_of, slices_of
+from mercerless.core.tuning import (
+    SCALES,
+    choose_machine,
+    held_out_blocks,
+    order_by_content,
+    settings_of,
+    slices_of,
+)
 from mercerless.core.units import Standardizer, kernel_unit
 from mercerless.core.validation import (
     UselessModelWarning,
@@ -331,7 +338,7 @@ class _DANK(KernelPredictor):
         if self.C != "auto" or len(rows) < LIMITS.fewest_rows:
             C = (1.0 if self.C == "auto" else setting["C"]) / size
         else:
-            order = np.argsort(K.mean(axis=1), kind="stable")  # the rows' own, however arranged
+            order = order_by_content(K)
             rows = rows[order]
             fold_of = fold_numbers(
                 LIMITS.n_folds,

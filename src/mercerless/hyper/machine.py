@@ -109,7 +109,8 @@ class _LearnedKernelMachine(FittedEstimator):
         """
         check_number("C", self.C, none=True)
         learner = self._make_learner()
-        items, given = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        dtypes = [np.float64, np.float32]
+        items, given = validate_data(self, X, y, dtype=dtypes, y_numeric=self._make is SVR)
         n = len(items)
         remedy = (
             "give the kernel_ of a HyperRidge to KreinRidgeClassifier or KreinRidge, with landmarks"

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangular
+from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 from scipy.optimize import nnls
 from scipy.sparse.linalg import LinearOperator, cg
@@ -243,7 +244,7 @@ def normal_equations(
     for left, right, weight in _blocks(n, rows, columns, 24 * q + design.bytes_per_pair, 2**25):
         y, B, pair_weight = _equations_of_block(design, target, left, right)
         if inverse is not None:
-            B = B @ inverse.T
+            B = dtrmm(1.0, inverse, B.T, lower=1, overwrite_b=1).T
         if fit_intercept:
             B = np.column_stack([B, np.ones(len(B))])
         if left == right:  # elsewhere all weights are one

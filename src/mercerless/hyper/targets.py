@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from mercerless.core.tuning import order_by_content
+from mercerless.core.units import length_scales
 from mercerless.core.validation import (
     check_labels,
     check_option,
@@ -18,6 +19,7 @@ from mercerless.core.validation import (
     relative_asymmetry,
 )
 from mercerless.hyper.thresholds import LIMITS
+from mercerless.kernels.stationary import Gaussian
 
 KINDS = ("auto", "classes", "product", "gaussian", "similarity")
 
@@ -162,9 +164,8 @@ def order_of_items(X: NDArray, target: PairTarget, cv: Any) -> NDArray:
     """The order by content, or as they are if there are many items or their folds are given by position."""
     if len(X) > LIMITS.ordered_items or not (cv is None or isinstance(cv, Integral)):
         return np.arange(len(X))
-    if target.kind == "similarity":
-        return order_by_content(X)
-    values = target.values
+    values = [target.values] if target.values.ndim == 1 else []
     if target.kind == "classes":  # names of classes have no order
-        values = np.bincount(values)[values]
-    return order_by_content(X, values)
+        values = [np.bincount(target.values)[target.values]]
+    K = Gaussian(length_scales(X))(X)
+    return order_by_content(K, *values)

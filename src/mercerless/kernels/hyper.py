@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from mercerless.core.memory import row_blocks
 from mercerless.core.validation import check_number, check_option, check_random_state, check_real
+from mercerless.kernels.stationary import Gaussian
 
 
 class PairIndex(NamedTuple):
@@ -213,7 +214,7 @@ class GaussianHyper(HyperKernel):
         return np.exp(-0.5 * _square((pairs[:, 0] - pairs[:, 1]) / self.length_scale))
 
     def gram(self, centers: NDArray) -> NDArray:
-        return np.exp(self._distances(centers, None) / (-2.0 * self._t))
+        return self._gaussian(centers, None, self._t)
 
     def features(self, X: NDArray, centers: NDArray) -> NDArray:
         """The factors ``phi_c(x) = exp(-|x - c|^2 / 4t)``.
@@ -230,9 +231,7 @@ class GaussianHyper(HyperKernel):
         ndarray of shape (n, n_centers)
             The factors.
         """
-        values = self._distances(X, centers)
-        values *= -0.25 / self._t
-        return np.exp(values, out=values)
+        return self._gaussian(X, centers, 2.0 * self._t)
 
     def decay(self, X: NDArray, Y: NDArray | None = None) -> NDArray:
         """The factor ``exp(-|x - y|^2 (1/2 - 1/8t))`` that all sections share.
@@ -249,18 +248,18 @@ class GaussianHyper(HyperKernel):
         ndarray of shape (n, m)
             The factors.
         """
-        values = self._distances(X, Y)
-        values *= 0.125 / self._t - 0.5
-        return np.exp(values, out=values)
+        return self._gaussian(X, Y, 1.0 / (1.0 - 0.25 / self._t))
 
-    def _distances(self, X: NDArray, Y: NDArray | None) -> NDArray:
-        return _scaled_distances(X, Y, self.length_scale)
+    def _gaussian(self, X: NDArray, Y: NDArray | None, variance: float) -> NDArray:
+        """``exp(-|x - y|^2 / (2 variance))`` in units of the length scale."""
+        if variance == np.inf:
+            return np.ones((len(X), len(X if Y is None else Y)), dtype=X.dtype)
+        return Gaussian(np.sqrt(variance) * np.asarray(self.length_scale))(X, Y)
 
     def _sections(self, A: NDArray, B: NDArray, centers: NDArray) -> NDArray:
-        middle = self._distances((A + B) / 2, centers)
-        middle *= -0.5 / self._t
-        middle -= 0.5 * _square((A - B) / self.length_scale)[:, None]
-        return np.exp(middle, out=middle)
+        values = self._gaussian((A + B) / 2, centers, self._t)
+        values *= np.exp(-0.5 * _square((A - B) / self.length_scale))[:, None]
+        return values
 
 
 class WishartHyper(HyperKernel):
@@ -346,7 +345,7 @@ class WishartHyper(HyperKernel):
         whitened = self._whiten(np.vstack([X, centers[:, 0], centers[:, 1]]))
         n = len(X)
         p = len(centers)
-        origin = whitened[n:].mean(axis=0)
+        origin = np.median(whitened[n:], axis=0)
         X = whitened[:n] - origin
         c = whitened[n : n + p] - origin
         d = whitened[n + p :] - origin
@@ -422,9 +421,7 @@ class PairTrends(BaseEstimator):
 
     def items(self, X: NDArray, Y: NDArray | None = None) -> NDArray:
         """The item kernel without the noise: ``exp(-|x - y|^2 / (2 length_scale^2))``."""
-        values = _scaled_distances(X, Y, self.length_scale)
-        values *= -0.5
-        return np.exp(values, out=values)
+        return Gaussian(self.length_scale)(X, Y)
 
     def knots(self, X: NDArray) -> NDArray:
         """Quantiles of the distances between rows, where the trend's hats sit, from 0 on; none without a trend."""
@@ -452,7 +449,7 @@ class PairTrends(BaseEstimator):
         """
         if self.trend is None:
             return
-        origin = Y.mean(axis=0)
+        origin = np.median(Y, axis=0)
         distance = euclidean_distances(X - origin, Y - origin)
         distance[same] = 0.0
         yield np.ones_like(distance)
@@ -477,7 +474,7 @@ class PairTrends(BaseEstimator):
         values = np.full((len(X), len(Y)), coef[0], dtype=float)
         values += coef[1] * same
         if hats:
-            origin = Y.mean(axis=0)
+            origin = np.median(Y, axis=0)
             distance = euclidean_distances(X - origin, Y - origin)
             distance[same] = 0.0
             values += np.interp(distance, knots, np.append(0.0, coef[2 : 2 + hats]))
@@ -545,19 +542,6 @@ class TensorHyper(PairTrends):
         check_option("trend", self.trend, ("distance", "features", None))
         if self.n_knots < 2:
             raise ValueError(f"n_knots must be at least 2, not {self.n_knots}.")
-
-
-def _scaled_distances(X: NDArray, Y: NDArray | None, length_scale: ArrayLike) -> NDArray:
-    """Squared distances between rows of X and Y (None: X) in units of the length scale.
-
-    Only differences matter: a common origin near the data keeps the digits of |x|^2 + |y|^2 - 2 x.y.
-    """
-    origin = X.mean(axis=0) if Y is None else Y.mean(axis=0)
-    left = (X - origin) / length_scale
-    right = left
-    if Y is not None:
-        right = (Y - origin) / length_scale
-    return _squared_distances(left, right)
 
 
 def _squared_distances(X: NDArray, Y: NDArray) -> NDArray:
