@@ -21,7 +21,7 @@ pd = pytest.importorskip("pandas")
 from mercerless.comparison import read_problem  # noqa: E402
 from mercerless.comparison.problem import make_problem  # noqa: E402
 from mercerless.comparison.read.options import ReadOptions  # noqa: E402
-from mercerless.comparison.read.reading import read_matrix, read_new  # noqa: E402
+from mercerless.comparison.read.reading import read_new  # noqa: E402
 
 RNG = np.random.default_rng(0)
 N = 30
@@ -511,6 +511,8 @@ def test_new_hits_are_rows_against_the_training_items(tmp_path):
 
 def test_a_matrix_is_read_without_labels(tmp_path):
     write(tmp_path, "D.csv", SQUARE.assign(label=Y).to_csv(index=False))
+    from mercerless.commands.matrices import read_matrix
+
     matrix = read_matrix(str(tmp_path / "D.csv"), ReadOptions())
     assert matrix.kind == "distance"
     np.testing.assert_allclose(matrix.values, D)

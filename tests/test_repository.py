@@ -67,6 +67,8 @@ def test_imports(path):
             assert may_import(module, name.removeprefix("mercerless.")), f"{module}: {name}"
         assert not re.match(r"sklearn\.(.*\.)?_", name), f"{module} imports the private {name}"
     loaded = {name.split(".")[0] for name in imports_of(tree.body)}
+    if module.startswith("comparison."):  # its door asks for pandas before it is imported
+        loaded -= {"pandas"}
     assert not loaded & set(OPTIONAL.split()), "import optional packages where they are used"
 
 

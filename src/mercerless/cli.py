@@ -1,6 +1,7 @@
 """The command line: ``mercerless {inspect, compare, fit, predict}``, each a module of `mercerless.commands`."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -40,6 +41,10 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 for success, 2 for bad input, 130 when interrupted."""
     started = time.perf_counter()  # imports and reading count toward a budget
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions
+        import argcomplete
+
+        argcomplete.autocomplete(build_parser(list(COMMANDS)))
     words = list(sys.argv[1:] if argv is None else argv)
     program = f"mercerless {words[0]}" if words and words[0] in COMMANDS else "mercerless"
     _accept_all_characters()

@@ -8,7 +8,7 @@ from mercerless.comparison.read.files import check_file
 from mercerless.comparison.read.options import MATRICES
 
 if TYPE_CHECKING:
-    from mercerless.comparison.read.reading import NamedMatrix
+    from mercerless.commands.matrices import NamedMatrix
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if args.file is not None:
         check_file(args.file)
     output = shared.check_output(args.output, ".png", args.file)
-    from mercerless.comparison.read.reading import NamedMatrix, read_matrix
+    from mercerless.commands.matrices import NamedMatrix, read_matrix
     from mercerless.core.optional import import_optional
     from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
 

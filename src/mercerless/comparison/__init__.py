@@ -14,5 +14,8 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first used: wrong options raise before that."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from mercerless.core.optional import import_optional
+
+    import_optional("pandas", extra="table", what="Comparing learners")
     module = "read.reading" if name == "read_problem" else "result"
     return getattr(import_module(f"{__name__}.{module}"), name)

@@ -216,7 +216,7 @@ def is_list_of_items(X: Any) -> bool:
         return False
     if isinstance(X, np.ndarray):
         return X.ndim == 3 or (X.ndim == 1 and X.dtype.kind in "OU")
-    first = X[0] if len(X) else None
+    first: Any = X[0] if len(X) else ""
     if isinstance(first, str):
         return True
     lengths = {np.shape(item) for item in X}

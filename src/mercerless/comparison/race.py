@@ -386,15 +386,16 @@ class Race:
 
 def make_folds(problem: Problem, seed: int) -> list[NDArray]:
     """Test items of five splits: stratified by class, and groups whole."""
-    grouped = problem.groups is not None
     options: dict[str, Any] = {"n_splits": N_FOLDS, "shuffle": True, "random_state": seed}
-    if problem.is_classification:
-        splitter = (StratifiedGroupKFold if grouped else StratifiedKFold)(**options)
+    is_classification = problem.is_classification
+    if problem.groups is None:
+        splitter = (StratifiedKFold if is_classification else KFold)(**options)
     else:
-        splitter = (GroupKFold if grouped else KFold)(**options)
+        n_groups = len(np.unique(problem.groups))
+        if n_groups < N_FOLDS:
+            raise ValueError(
+                f"There are {n_groups} groups; five are needed to keep some for every test."
+            )
+        splitter = (StratifiedGroupKFold if is_classification else GroupKFold)(**options)
     items = np.zeros(problem.n_items)
-    if grouped and len(np.unique(problem.groups)) < N_FOLDS:
-        raise ValueError(
-            f"There are {len(np.unique(problem.groups))} groups; five are needed to keep some for every test."
-        )
     return [test for _, test in splitter.split(items, problem.y, problem.groups)]

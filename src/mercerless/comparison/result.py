@@ -147,6 +147,10 @@ class Comparison:
     ----------
     race : Race
         The finished fits.
+    finished : str
+        Date and time.
+    to_continue : str
+        What goes on with the comparison, with a place for the budget.
 
     See Also
     --------
@@ -260,7 +264,7 @@ class Comparison:
         rows = []
         for i, name in enumerate(self.ranked):
             assert judged is not None
-            reference = self.ranked.index(self.recommended or name)
+            reference = self.ranked.index(self.chosen)
             fit, predict = self.seconds(name)
             rows.append(
                 {
@@ -290,6 +294,13 @@ class Comparison:
         return self.verdict.recommended
 
     @property
+    def chosen(self) -> str:
+        """Name of the recommended learner; raises if there is none."""
+        if self.recommended is None:
+            raise ValueError(self.verdict.sentences[0])
+        return self.recommended
+
+    @property
     def command_to_continue(self) -> str:
         """What goes on with the comparison with more time."""
         seconds = self.race.options.seconds or 60.0
@@ -298,7 +309,7 @@ class Comparison:
 
     def learner(self, name: str | None = None) -> Learner:
         """A learner by its name, or the recommended one."""
-        name = name or self.recommended
+        name = name or self.chosen
         if name not in self.race.by_name:
             raise ValueError(
                 f"There is no learner {name!r} in this comparison; there are {', '.join(self.race.by_name)}."

@@ -136,9 +136,9 @@ def shorten(text: str, most: int = 30) -> str:
 
 def padded(values: ArrayLike, share: float = 0.05) -> tuple[float, float]:
     """The range of finite values with some room."""
-    values = np.asarray(values, dtype=float)
-    values = values[np.isfinite(values)]
-    low, high = float(values.min()), float(values.max())
+    numbers = np.asarray(values, dtype=float)
+    numbers = numbers[np.isfinite(numbers)]
+    low, high = float(numbers.min()), float(numbers.max())
     room = share * ((high - low) or abs(high) or 1.0)
     return low - room, high + room
 

@@ -83,7 +83,7 @@ def learners_section(comparison: "Comparison") -> Section:
     if table:
         names = [row["learner"] for row in table]
         judged = comparison.judgement
-        reference = comparison.ranked.index(comparison.recommended)
+        reference = comparison.ranked.index(comparison.chosen)
         places = [comparison.ranked.index(name) for name in names]
         losses = np.array([row["loss"] for row in table])
         widths = np.array([judged.critical * judged.standard_error[i, reference] for i in places])
@@ -163,7 +163,7 @@ def importance_section(comparison: "Comparison") -> Section | None:
 
 def held_out(comparison: "Comparison") -> tuple[NDArray, NDArray]:
     """Out-of-fold predictions of the recommended learner, and the items that they are for."""
-    predictions = comparison.predictions(comparison.recommended)[0]
+    predictions = comparison.predictions(comparison.chosen)[0]
     missing = np.isnan(predictions)
     items = np.flatnonzero(~(missing.any(axis=1) if missing.ndim == 2 else missing))
     return predictions[items], items
@@ -208,7 +208,7 @@ def classes_section(comparison: "Comparison") -> Section | None:
         )
         section.charts.append(
             (
-                f"ROC curve of {names[1]} (AUC {comparison.scores[comparison.recommended]['AUC']:.3f})",
+                f"ROC curve of {names[1]} (AUC {comparison.scores[comparison.chosen]['AUC']:.3f})",
                 roc,
             )
         )
@@ -320,9 +320,8 @@ def curve_section(comparison: "Comparison") -> Section | None:
             train, test = race.split(task)
             subset = comparison.problem.select(test)
             vars(subset)["classes"] = comparison.problem.classes
-            losses.append(
-                item_losses(subset, race.results[task].predictions, race.options.metric).mean()
-            )
+            predictions = np.asarray(race.results[task].predictions)
+            losses.append(item_losses(subset, predictions, race.options.metric).mean())
             sizes.append(len(train))
         else:
             points.append((np.mean(sizes), np.mean(losses)))
@@ -465,7 +464,7 @@ def suspects_section(comparison: "Comparison") -> Section:
 
 def code_section(comparison: "Comparison") -> Section:
     """Code to copy."""
-    name = comparison.recommended
+    name = comparison.chosen
     text = ["Fit the recommended learner on all of the data:"]
     return Section("code", "Code to copy", text, code=comparison.code(name))
 
@@ -473,7 +472,7 @@ def code_section(comparison: "Comparison") -> Section:
 def card_section(comparison: "Comparison") -> Section:
     """The facts that belong to a model that is passed on."""
     problem, race = comparison.problem, comparison.race
-    name = comparison.recommended
+    name = comparison.chosen
     groups = (
         f", groups whole ({len(np.unique(problem.groups))})" if problem.groups is not None else ""
     )

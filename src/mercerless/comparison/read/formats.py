@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ class Pairs:
     kind: str | None = None
 
 
-Content = pd.DataFrame | dict[str, Any] | Items | Pairs
+Content: TypeAlias = pd.DataFrame | dict[str, Any] | Items | Pairs
 #: Names of the columns of BLAST's and DIAMOND's tables without a header.
 HIT_COLUMNS = (
     "qseqid sseqid pident length mismatch gapopen qstart qend sstart send evalue bitscore".split()

@@ -46,7 +46,7 @@ class Column:
                 f"{self.source} has {len(self.values)} {what} for {n_items} items; give one per item. "
                 "If the data are pairs or hits, add --format pairs or --format hits."
             )
-        if names is not None and by_name is not None and not is_counting(self.names):
+        if names is not None and self.names is not None and not is_counting(self.names):
             raise ValueError(
                 f"The names in {self.source}, such as {self.names[0]!r}, are not those of the items, "
                 f"such as {names[0]!r}."

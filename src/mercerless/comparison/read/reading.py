@@ -10,14 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from scipy.spatial.distance import squareform
 
-from mercerless.comparison.problem import (
-    Note,
-    Problem,
-    check_matrix,
-    is_square,
-    make_problem,
-    series_table,
-)
+from mercerless.comparison.problem import Note, Problem, is_square, make_problem, series_table
 from mercerless.comparison.read.files import open_file
 from mercerless.comparison.read.formats import Content, Items, Pairs, read_content
 from mercerless.comparison.read.labels import (
@@ -29,8 +22,6 @@ from mercerless.comparison.read.labels import (
     take_names,
 )
 from mercerless.comparison.read.options import MATRICES, ReadOptions
-from mercerless.kernels import as_kernel
-from mercerless.spectra import DissimilarityKernel, check_kind, symmetrize
 
 #: Names of arrays that hold the data, in the order they are looked for.
 ARRAY_NAMES = ("X", "K", "D", "S", "X_train", "K_train", "D_train", "S_train", "data", "matrix")
@@ -133,9 +124,11 @@ def from_frame(frame: pd.DataFrame, options: ReadOptions, notes: list[Note], nam
     frame = mirrored(frame)
     target = label if not is_file(label) else "y"
     if is_matrix(frame, names, options):
-        frame, names = square(frame, names)
-        y = column.align(names, len(frame), "labels")
-        return Parts(frame.to_numpy(dtype=float), y, options.kind or None, names, groups, target)
+        frame, item_names = square(frame, names)
+        y = column.align(item_names, len(frame), "labels")
+        return Parts(
+            frame.to_numpy(dtype=float), y, options.kind or None, item_names, groups, target
+        )
     y = column.align(names, len(frame), "labels")
     if options.kind == "strings" or (options.kind is None and is_column_of_strings(frame)):
         return Parts(only_text(frame, name), y, "strings", names, groups, target)
@@ -309,7 +302,7 @@ def from_pairs(pairs: Pairs, options: ReadOptions, notes: list[Note], name: str)
     """The matrix of a list of pairs: sparse for hits, else complete."""
     column = read_column(needed(options, f"the list of pairs {name!r}"), "labels")
     listed = list(dict.fromkeys([*pairs.frame["from"], *pairs.frame["to"]]))
-    names = listed
+    names: list[Any] = listed
     if column.names is not None:
         if not set(listed) & set(column.names):
             raise ValueError(
@@ -377,54 +370,6 @@ def pair_matrix(pairs: Pairs, names: Sequence[str], kind: str) -> tuple[NDArray,
             "list all pairs."
         )
     return np.where(missing, 0.0, K), int(missing.sum()) // 2
-
-
-@dataclass(frozen=True)
-class NamedMatrix:
-    """A square matrix to look at."""
-
-    name: str
-    values: NDArray
-    kind: str
-
-    @property
-    def similarities(self) -> NDArray:
-        """Symmetric similarities; distances are centered."""
-        K = symmetrize(self.values)
-        if self.kind == "similarity":
-            return K
-        power = 2.0 if self.kind == "distance" else 1.0
-        return DissimilarityKernel(power=power).fit_transform(K)
-
-
-def read_matrix(path: str, options: ReadOptions) -> NamedMatrix:
-    """Read a matrix without labels; strings are compared, a column of labels is left out."""
-    file = open_file(path, options.format)
-    content = read_content(file, options)
-    if isinstance(content, Items):
-        return NamedMatrix(file.name, as_kernel("levenshtein")(list(content.values)), "similarity")
-    if isinstance(content, Pairs):
-        names = list(dict.fromkeys([*content.frame["from"], *content.frame["to"]]))
-        kind = options.kind or content.kind or "similarity"
-        return NamedMatrix(file.name, pair_matrix(content, names, kind)[0], kind)
-    if isinstance(content, dict):
-        values: Any = pick(
-            content, options.array or find_array(content, None, file.name), file.name
-        )
-        values = squareform(values) if np.ndim(values) == 1 else values
-        values = values.toarray() if issparse(values) else values
-    else:
-        frame, names = take_names(
-            content.set_axis(list(map(str, content.columns)), axis=1), options, []
-        )
-        frame = frame.drop(columns=list(options.drop))
-        if frame.shape[1] == frame.shape[0] + 1:
-            frame = frame.drop(columns=[c for c in frame.columns if c.lower() in LABEL_NAMES][:1])
-        values = square(mirrored(frame), names)[0].to_numpy()
-    values = check_matrix(values, repr(file.name))
-    return NamedMatrix(
-        file.name, values, check_kind(values, options.kind or "auto", file.name, "--kind")
-    )
 
 
 # ---------------------------------------------------------------------------------------------------- new items
