@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist, squareform
-from sklearn.cluster import KMeans
 from sklearn.decomposition import KernelPCA
-from sklearn.metrics import adjusted_rand_score
-from sklearn.pipeline import make_pipeline
 
-from mercerless import KreinEmbedding, datasets
+from mercerless import KreinEmbedding
 from mercerless.kernels import TL1, Gaussian
 from mercerless.krein.embedding import pseudo_euclidean_axes
 from mercerless.lowrank import Landmarks
@@ -78,17 +75,6 @@ def test_squared_distances_are_signed_sums():
     assert_allclose(squares, D**2, atol=1e-9)
 
 
-def test_training_rows_given_again_keep_their_place_and_order_does_not_matter():
-    X = np.random.default_rng(0).uniform(size=(40, 3))
-    model = KreinEmbedding(TL1(0.7), 6).fit(X)
-    Z = model.transform(X)
-    assert_allclose(model.transform(X[7:9]), Z[7:9], atol=1e-12)
-    order = np.random.default_rng(1).permutation(40)
-    assert_allclose(KreinEmbedding(TL1(0.7), 6).fit_transform(X[order]), Z[order], atol=1e-8)
-    precomputed = KreinEmbedding("precomputed", 6).fit(TL1(0.7)(X))
-    assert_allclose(precomputed.transform(TL1(0.7)(X)), Z, atol=1e-10)
-
-
 @pytest.mark.parametrize("landmarks", [40, 100, Landmarks(40, "uniform")])
 def test_all_items_as_landmarks_are_exact(landmarks):
     X = np.random.default_rng(0).uniform(size=(40, 3))
@@ -125,24 +111,6 @@ def test_axes_of_nothing_have_coordinates_of_nothing():
     assert_array_equal(model.transform(D)[:, 1:], 0.0)
     axes = pseudo_euclidean_axes(np.zeros((4, 4)), None, True)
     assert axes.explained == 1.0 and axes.projection.shape == (4, 1) and not np.any(axes.projection)
-
-
-def test_columns_have_names_and_frames_come_out():
-    pandas = pytest.importorskip("pandas")
-    D = squareform(pdist(np.random.default_rng(0).normal(size=(12, 3))))
-    frame = pandas.DataFrame(D, index=[f"item {i}" for i in range(12)])
-    out = KreinEmbedding("precomputed", 3).set_output(transform="pandas").fit_transform(frame)
-    assert list(out.columns) == ["kreinembedding0", "kreinembedding1", "kreinembedding2"]
-    assert list(out.index) == list(frame.index)
-
-
-def test_clusters_of_shapes_are_found_in_the_embedding():
-    shapes = datasets.load_digit_shapes(200)
-    two = np.isin(shapes.target, [0, 1])
-    D, y = shapes.D[np.ix_(two, two)], shapes.target[two]
-    D = (D + D.T) / 2
-    model = make_pipeline(KreinEmbedding("precomputed", 5), KMeans(2, n_init=5, random_state=0))
-    assert adjusted_rand_score(y, model.fit_predict(D)) > 0.8
 
 
 @pytest.mark.parametrize(

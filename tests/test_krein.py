@@ -13,12 +13,8 @@ from oracles.krein import (
     sphere_objective,
     squared_hinge_objective,
 )
-from scipy.optimize import minimize
-from scipy.special import softmax
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import SVC, SVR
+from sklearn.svm import SVC
 
-from mercerless.core.calibration import calibrate_scores
 from mercerless.core.descent import minimize_with_restarts
 from mercerless.core.linalg import cauchy_factors
 from mercerless.core.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
@@ -118,15 +114,6 @@ def test_hard_case_value():
     assert solution.slack.min() == 0.0
     assert_allclose(sphere_objective(p, target, solution.coef), 398.6666666666667, rtol=1e-12)
     assert_allclose(np.linalg.norm(solution.coef), 20.0, rtol=1e-14)
-
-
-def test_nearly_hard_case_is_continuous():
-    p = np.array([4.0, 2.0, 1.0, 1.0])
-    hard = minimize_on_sphere(p, [1.0, 1.0, 0.0, 0.0], 20.0)
-    near = minimize_on_sphere(p, [1.0, 1.0, 1e-200, 0.0], 20.0)
-    assert not near.hard
-    assert near.constraint_error <= 1e-13
-    assert_allclose(near.coef, hard.coef, rtol=1e-10)
 
 
 def test_ball_is_interior_exactly_when_the_ridge_solution_fits():
@@ -284,33 +271,6 @@ def test_gradient_with_dropped_eigenvalues_against_central_differences(constrain
         assert_allclose(ours, (up - down) / (2 * h), rtol=1e-5, atol=1e-7 * found.loss)
 
 
-@pytest.mark.parametrize("constraint", [None, "sphere"])
-def test_gradient_of_low_rank_against_central_differences(constraint):
-    """Blocks between many negative, dropped and positive eigenvalues are products of few columns."""
-    rng = np.random.default_rng(4)
-    V = np.linalg.qr(rng.normal(size=(360, 360)))[0]
-    dropped = 1e-4 * rng.normal(size=120)
-    s = np.concatenate([-rng.uniform(0.5, 4.0, 120), dropped, rng.uniform(0.3, 6.0, 120)])
-    K, K_val = (V * s) @ V.T, rng.normal(size=(30, 360))
-    K = (K + K.T) / 2
-    Y, Y_val = rng.normal(size=(360, 1)), rng.normal(size=(30, 1))
-
-    def loss(K, K_val):
-        radius = 0.5 if constraint else None
-        options = {"constraint": constraint, "rtol": 1e-2}
-        return validation_loss(K, Y, K_val, Y_val, 0.02, 0.05, radius, **options)
-
-    found = loss(K, K_val)
-    assert found.left.shape[1] < 100  # of 360
-    for _ in range(3):
-        change, change_val = rng.normal(size=(360, 360)), rng.normal(size=(30, 360))
-        change = change + change.T
-        h = 1e-7
-        up, down = (loss(K + t * change, K_val + t * change_val).loss for t in (h, -h))
-        ours = np.sum(found.train * change) + np.sum(found.validation * change_val)
-        assert_allclose(ours, (up - down) / (2 * h), rtol=1e-5, atol=1e-7 * found.loss)
-
-
 @given(
     sizes=st.tuples(st.integers(1, 80), st.integers(1, 80)),
     digits=st.tuples(st.floats(0.0, 13.0), st.floats(0.0, 13.0)),
@@ -364,23 +324,6 @@ def test_parts_add_to_the_whole():
     )
 
 
-def test_a_definite_kernel_has_no_negative_part():
-    X, Y, _, _ = data()
-    system = build_system(Gaussian(1.0)(X), Y)
-    solution = solve_system(system, 0.01, 0.02)
-    assert_allclose(
-        part_coef(system, solution, 1), solution.coef, atol=1e-10 * np.abs(solution.coef).max()
-    )
-    assert not part_coef(system, solution, -1).any()
-
-
-def test_fitted_variance_is_the_radius():
-    X, Y, _, _ = data()
-    K = DeltaGauss()(X)
-    solution = solve_system(build_system(K, Y), 0.01, 0.05, [0.4, 0.9], constraint="sphere")
-    assert_allclose((K @ solution.coef + solution.intercept).std(axis=0), [0.4, 0.9], rtol=1e-10)
-
-
 @pytest.mark.parametrize("kernel", [DeltaGauss(1.0, 0.3), TL1(3.0), Gaussian(1.0)])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_all_landmarks_equal_the_exact_solution(kernel, intercept):
@@ -411,71 +354,6 @@ def test_factor_does_not_depend_on_the_blocks():
     assert_allclose(whole.T @ whole, pieces.T @ pieces, rtol=1e-12)
     merged = row_factor([row_factor([rows[:20]], 6), row_factor([rows[20:]], 6)], 6)
     assert_allclose(merged.T @ merged, rows.T @ rows, rtol=1e-12)
-
-
-def test_calibration_minimizes_its_objective():
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 3, 200)
-    scores = rng.standard_normal((200, 3)) + np.eye(3)[labels]
-    weight = rng.uniform(0.5, 2, 200)
-    result = calibrate_scores(scores, labels, weight)
-    w = weight / weight.mean()
-    std = np.sqrt(
-        np.average(((scores - np.average(scores.mean(1), weights=w)) ** 2).mean(1), weights=w)
-    )
-    mean = np.average(scores.mean(1), weights=w)
-
-    def objective(x):
-        P = softmax(x[0] * (scores - mean) / std + x[1:], axis=1)
-        return (
-            -w @ np.log(P[np.arange(200), labels])
-            + 0.025 * (x[0] - 1) ** 2
-            + 0.25 * np.sum(x[1:] ** 2)
-        )
-
-    best = minimize(objective, np.r_[1.0, np.zeros(3)], tol=1e-12)
-    assert_allclose(result.slope, best.x[0] / std, rtol=1e-4)
-    assert_allclose(result.bias + result.slope * mean, best.x[1:], atol=1e-4)
-
-
-def test_calibration_of_two_classes_is_platts_method():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 4000)
-    f = rng.standard_normal(4000) + 1.2 * y
-    result = calibrate_scores(np.column_stack([-f / 2, f / 2]), y)
-    logistic = LogisticRegression(C=np.inf).fit(f[:, None], y)
-    assert_allclose(result.slope, logistic.coef_[0, 0], rtol=2e-2)
-    assert_allclose(result.bias[1] - result.bias[0], logistic.intercept_[0], rtol=2e-2)
-
-
-def test_calibration_keeps_useless_and_separable_scores_finite():
-    y = np.repeat([0, 1], 20)
-    f = np.where(y == 1, 5.0, -5.0)
-    good = calibrate_scores(np.column_stack([-f, f]), y)
-    bad = calibrate_scores(np.column_stack([f, -f]), y)
-    constant = calibrate_scores(np.zeros((40, 2)), y)
-    assert np.isfinite(good.slope)
-    assert good.slope > 0
-    assert 0 < bad.slope < 1e-2
-    assert_allclose(constant.loss, np.log(2), rtol=1e-6)
-
-
-def test_constant_scores_give_the_shares_of_the_classes_whatever_a_row_without_weight_has():
-    y = np.repeat([0, 1], [60, 20])
-    weight = np.where(y == 1, 2.0, 1.0)
-    scores = np.full((80, 2), 3.0)
-    constant = calibrate_scores(scores, y, weight)
-    assert constant.slope == 1.0
-    proba = constant(scores)
-    assert_allclose(proba, np.broadcast_to(proba[0], proba.shape))
-    assert 0.5 < proba[0, 0] < 0.6  # 60 of 100, pulled to a half
-    scores[:5] = 9.0
-    weight[:5] = 0.0
-    other = calibrate_scores(scores, y, weight)
-    assert other.slope == 1.0
-    assert_allclose(
-        other.logits(scores[5:]).sum(axis=1), constant.logits(scores[5:]).sum(axis=1), atol=1e-8
-    )
 
 
 def test_restarts_find_the_better_minimum_and_stop_when_asked():
@@ -552,30 +430,6 @@ def test_squared_hinge_gap_and_optimality(C):
             machine.intercept + size * rng.standard_normal(),
         )
         assert value <= other
-
-
-@pytest.mark.parametrize("max_iter", [1, 2, 3, 5])
-def test_squared_hinge_gap_bounds_what_is_missing_before_convergence(max_iter):
-    K, y = indefinite()
-    P = stabilize(K).kernel
-    best, stopped = (
-        squared_hinge_machine(P, y, 1e3),
-        squared_hinge_machine(P, y, 1e3, max_iter=max_iter),
-    )
-    least, value = (
-        squared_hinge_objective(P, y, 1e3, m.coef, m.intercept) for m in (best, stopped)
-    )
-    assert value - least <= stopped.gap * value + 1e-9 * value
-
-
-def test_hinge_and_tube_gaps_shrink_with_the_tolerance():
-    K, y = indefinite()
-    P = stabilize(K).kernel
-    assert hinge_machine(P, y, tol=1e-8).gap < 1e-6
-    assert tube_machine(P, y + 0.1, tol=1e-8).gap < 1e-6
-    reference = SVR(kernel="precomputed", tol=1e-8).fit(P, y + 0.1)
-    machine = tube_machine(P, y + 0.1, tol=1e-8)
-    assert_allclose(P @ machine.coef + machine.intercept, reference.predict(P), atol=1e-10)
 
 
 @pytest.mark.parametrize("tol", [0.5, 1e-2, 1e-6])

@@ -1,6 +1,5 @@
 """LABRegressor and LABClassifier: what they state, validation, bad input, large data."""
 
-import pickle
 import re
 import tracemalloc
 import warnings
@@ -15,7 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.metrics import log_loss, r2_score
+from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -76,17 +75,6 @@ def test_the_public_attributes_determine_the_predictions(waves, kernel):
         assert_array_equal(classifier.predict(T), classifier.classes_[P.argmax(axis=1)])
 
 
-def test_repeatable_and_independent_of_block_size(waves):
-    X, y, T, _ = waves
-    model = LABRegressor(**QUICK).fit(X, y)
-    assert_array_equal(model.predict(T), clone(model).fit(X, y).predict(T))
-    assert_allclose(
-        np.concatenate([model.predict(T[:7]), model.predict(T[7:])]), model.predict(T), rtol=1e-10
-    )
-    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(T), model.predict(T))
-    assert_allclose(model.predict(T.astype(np.float32)), model.predict(T), atol=1e-3)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("function", ["f2", "f3"])
 def test_noise_does_not_hurt_as_it_hurts_interpolation(function):
@@ -102,63 +90,6 @@ def test_noise_does_not_hurt_as_it_hurts_interpolation(function):
             ridgeless.append(peer.score(clean[0], clean[1] - y.mean()))
     assert ours.score(*clean) > 0.93
     assert ours.score(*clean) > max(ridgeless) + 0.15
-
-
-def test_several_outputs(waves):
-    X, y, T, z = waves
-    Y = np.stack([y, np.cos(X[:, 0])], axis=1)
-    model = LABRegressor(n_support=25, kernel="gaussian", random_state=0).fit(X, Y)
-    assert model.dual_coef_.shape == (2, 25)
-    assert np.all(
-        r2_score(np.stack([z, np.cos(T[:, 0])], axis=1), model.predict(T), multioutput="raw_values")
-        > 0.85
-    )
-    one = LABRegressor(**QUICK).fit(X, y)
-    column = LABRegressor(**QUICK).fit(X, y[:, None])
-    assert column.predict(T).shape == (200, 1)
-    assert_allclose(column.predict(T)[:, 0], one.predict(T), rtol=1e-10)
-
-
-@pytest.mark.slow
-def test_sample_weights_move_the_fit_and_zeros_remove_rows(waves):
-    X, y, T, _ = waves
-    w = np.where(X[:, 0] > 0, 1.0, 1e-3)
-    wrong = np.where(X[:, 0] > 0, y, y + 2)
-    heavy = LABRegressor(**QUICK).fit(X, wrong, w)
-    flat = LABRegressor(**QUICK).fit(X, wrong)
-    right = T[:, 0] > 0.1
-    truth = waves[3][right]
-    assert np.mean((heavy.predict(T[right]) - truth) ** 2) < np.mean(
-        (flat.predict(T[right]) - truth) ** 2
-    )
-    zero = np.arange(300) < 250
-    assert_allclose(
-        LABRegressor(**QUICK).fit(X, y, zero).predict(T),
-        LABRegressor(**QUICK).fit(X[:250], y[:250]).predict(T),
-    )
-    assert_allclose(
-        LABRegressor(**QUICK).fit(X, y, np.full(300, 7.0)).predict(T),
-        LABRegressor(**QUICK).fit(X, y).predict(T),
-        rtol=1e-6,
-    )
-
-
-@pytest.mark.parametrize("selection", ["kmeans", "y", "random", "extreme"])
-@pytest.mark.parametrize("objective", ["evidence", "interpolation"])
-def test_every_selection_and_objective_fits(waves, selection, objective):
-    X, y, T, z = waves
-    model = LABRegressor(
-        Support(20, selection=selection),
-        objective=objective,
-        kernel="gaussian",
-        max_iter=40,
-        random_state=0,
-    )
-    model.fit(X, y)
-    assert len(np.unique(model.support_)) == 20
-    assert np.isfinite(model.predict(T)).all()
-    if selection != "extreme" and objective != "interpolation":
-        assert model.score(T, z) > 0.8
 
 
 def test_growth_reaches_its_bound_or_warns(waves):
@@ -204,16 +135,6 @@ def test_bad_parameters(waves, parameters, message):
         LABRegressor(**parameters).fit(*waves[:2])
 
 
-def test_missing_targets_raise(waves):
-    X, y = np.array(waves[0]), np.array(waves[1])
-    target = y.copy()
-    target[0] = np.nan
-    with pytest.raises(ValueError, match="y contains NaN"):
-        LABRegressor(**QUICK).fit(X, target)
-    with pytest.raises(ValueError, match="one row has a positive"):
-        LABRegressor(**QUICK).fit(X, y, np.arange(300) == 5)
-
-
 @pytest.mark.slow
 def test_degenerate_data(waves):
     X, y, T, z = waves
@@ -245,32 +166,6 @@ def test_a_strange_value_of_a_new_row_does_not_carry_the_prediction_away():
     assert_allclose(model.predict(row), model.predict(bound))
     inside = X[:1] + [[high[0] - X[0, 0] + 0.2 * (high[0] - low[0]), 0, 0]]
     assert model.predict(inside) < model.predict(bound)  # the trend goes on for a while
-
-
-@pytest.mark.usefixtures("callbacks")
-def test_callbacks_see_every_stage_and_may_stop(waves):
-    X, y = waves[:2]
-
-    class Watch:
-        def __init__(self, stop):
-            self.stop, self.stages, self.values = stop, [], []
-
-        def setup(self, estimator, context): ...
-        def teardown(self, estimator, context): ...
-        def on_fit_task_begin(self, estimator, context): ...
-
-        def on_fit_task_end(self, estimator, context, *, metadata):
-            self.stages.append(context.task_name)
-            if metadata:
-                self.values.append(metadata["value"])
-            return self.stop
-
-    watch = Watch(False)
-    LABRegressor(**QUICK).set_callbacks(watch).fit(X, y)
-    assert {"shared bandwidths", "local bandwidths", "fit"} == set(watch.stages)
-    stopped = Watch(True)
-    LABRegressor(**QUICK).set_callbacks(stopped).fit(X, y)
-    assert len(stopped.stages) < len(watch.stages) / 2
 
 
 @pytest.mark.slow
@@ -314,22 +209,6 @@ def test_dask_arrays_give_the_same_model():
                 rtol=1e-8,
                 atol=1e-8,
             )
-
-
-def test_bad_dask_arrays(waves):
-    da = pytest.importorskip("dask.array")
-    X, y, _, _ = waves
-    lazy = da.from_array(X, chunks=(100, 1))
-    with pytest.raises(ValueError, match="NaN"):
-        LABRegressor(**QUICK).fit(da.where(lazy > 0.99 * X.max(), np.nan, lazy), y)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        LABRegressor(**QUICK).fit(lazy, y[:-1])
-    with pytest.raises(ValueError, match="unknown size"):
-        LABRegressor(**QUICK).fit(lazy[lazy[:, 0] > 0], y)
-    with pytest.raises(ValueError, match="requires y"):
-        LABRegressor(**QUICK).fit(lazy, None)
-    with pytest.raises(ValueError, match="at least two"):
-        LABRegressor(**QUICK).fit(lazy[:1], y[:1])
 
 
 def stated_need(model, X, y):

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
 
 from mercerless import KreinRidge, SignedRandomFeatures
 from mercerless.kernels import TL1, DeltaGauss, Exponential, Gaussian, Laplace
@@ -85,23 +84,6 @@ def test_ridge_on_the_features_is_ridge_regression_with_the_norm_of_both_parts()
         "precomputed", alpha_positive=0.1 / 12, regularizer="strong", fit_intercept=False
     )
     assert_allclose(linear.predict(Z), machine.fit(both, y).predict(both), atol=1e-10)
-
-
-def test_batches_seeds_names_and_pipelines():
-    model = SignedRandomFeatures(DeltaGauss(1.5, 0.6), 40, random_state=0).fit(X)
-    Z = model.transform(X)
-    assert_allclose(np.vstack([model.transform(X[:5]), model.transform(X[5:])]), Z, rtol=1e-12)
-    other = SignedRandomFeatures(DeltaGauss(1.5, 0.6), 40, random_state=0).fit(X[:2] + 1.0)
-    assert_allclose(other.transform(X), Z)  # the rows of fit do not matter
-    assert list(model.get_feature_names_out()[:2]) == [
-        "signedrandomfeatures0",
-        "signedrandomfeatures1",
-    ]
-    assert Z.shape == (12, 40)
-    by_name = make_pipeline(SignedRandomFeatures("gaussian", 30, random_state=0), Ridge()).fit(
-        X, X[:, 0]
-    )
-    assert by_name.predict(X).shape == (12,)
 
 
 @pytest.mark.parametrize("parameters, message", [
