@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from mercerless.core.folds import make_folds
 from mercerless.core.linalg import shifted_systems
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
-from mercerless.lab.learning import LIMITS, LocalLearner, Watch, fixed_columns
+from mercerless.lab.learning import LIMITS, LocalLearner, Watch
 from mercerless.lab.model import Rows
 from mercerless.lab.solver import (
     LocalRegression,
@@ -53,6 +53,10 @@ def regression_on(X, support, Y, objective, fixed):
     return LocalRegression(LocalGaussian, objective, X, X[support], Y, fixed, np.ones(len(X)))
 
 
+def fixed_columns(X):
+    return np.hstack([np.ones((len(X), 1)), X / np.sqrt(X.shape[1])])
+
+
 def silent(info):
     return False
 
@@ -62,7 +66,7 @@ def learner_of(support=20, objective="evidence", max_iter=20, ridge=None, report
     if not isinstance(support, Support):
         support = Support(support)
     return LocalLearner(
-        "gaussian", objective, ridge, max_iter, support, support.n_support, True, (), 0, report
+        "gaussian", objective, ridge, max_iter, support, support.n_support, 3, True, (), 0, report
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from mercerless.core.basis import Basis
 from mercerless.core.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.core.conformal import ConformalMixin
 from mercerless.core.estimator import KernelPredictor, class_scores, signed_targets
-from mercerless.core.folds import OutOfFold
+from mercerless.core.folds import OutOfFold, distinct_items_needed, find_copies
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers
 from mercerless.core.validation import (
@@ -80,10 +81,15 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
     ) -> tuple[OutOfFold, OutOfFold]:
         """Choose ridge and side by the leave-one-out error, and set the fitted attributes.
 
-        Returns the leave-one-out predictions of the chosen regressor and of the best left one.
+        Equal items are one with the mean of their targets and the sum of their weights: the solution is the same, and
+        an item is left out with all its copies. Returns the leave-one-out predictions of the chosen regressor and of
+        the best left one.
         """
         self._check_parameters()
         basis = self._train_basis(X, weight)
+        used = basis.rows
+        targets = Y[used]
+        basis, Y, weight, place = _without_copies(basis, targets, weight[used])
         basis = basis.with_kernel(at_centers(basis.kernel, basis.rows, basis.n_train))
         check_kind_of_kernel(basis.kernel, self.kind)
         n = len(basis)
@@ -95,8 +101,6 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         matrix = check_square(basis.matrix(), basis.matrix_name)
         kind = check_kind(matrix, self.kind, basis.matrix_name)
         decay = decay_of(matrix, kind)
-        Y = Y[basis.rows]
-        weight = weight[basis.rows]
         with self._progress() as progress:
             solutions = self._solutions(affinities(matrix, decay), Y, weight)
             progress.step({"stage": "ridges"})
@@ -127,8 +131,8 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             **attributes,
         )
         return (
-            OutOfFold(basis.rows, Y - choice.residuals, Y),
-            OutOfFold(basis.rows, Y - left.residuals, Y),
+            OutOfFold(used, (Y - choice.residuals)[place], targets),
+            OutOfFold(used, (Y - left.residuals)[place], targets),
         )
 
     def _check_parameters(self) -> None:
@@ -226,6 +230,24 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
     def _lacks_reverse(self, reverse: Any) -> bool:
         """Whether the other direction is needed but not given."""
         return self.side_ != "left" and reverse is None and self._basis.given_as_matrix
+
+
+def _without_copies(
+    basis: Basis, Y: NDArray, weight: NDArray
+) -> tuple[Basis, NDArray, NDArray, NDArray]:
+    """Distinct items, their mean targets and summed weights, and the distinct item of every row."""
+    if center_bandwidths(basis.kernel):  # items with bandwidths of their own are never equal
+        return basis, Y, weight, np.arange(len(Y))
+    place = find_copies(basis.items, precomputed=basis.given_as_matrix)
+    first = np.unique(place, return_index=True)[1]
+    if len(first) == len(Y) or len(first) < distinct_items_needed(None):
+        return basis, Y, weight, np.arange(len(Y))
+    total = np.bincount(place, weights=weight)
+    # relative to the first, so that equal targets stay what they are
+    shift = weight[:, None] * (Y - Y[first][place])
+    sums = np.column_stack([np.bincount(place, weights=column) for column in shift.T])
+    distinct = replace(basis, items=basis.take(first), rows=basis.rows[first])
+    return distinct, Y[first] + sums / total[:, None], total, place
 
 
 class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):

@@ -244,6 +244,8 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
             n_iter += 1
             return progress.step(info)
 
+        scaling = Scaling.to_range(X) if self._optimizers else Scaling.standard(X, training.weight)
+        n_varying = max(1, int(np.isfinite(scaling.scale).sum()))
         learner = LocalLearner(
             form=self.kernel,
             objective=self.objective,
@@ -251,7 +253,8 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
             max_iter=self.max_iter,
             support=self._support,
             n_support=n_support,
-            linear=d <= max(MANY_FEATURES, n_support),
+            n_varying=n_varying,
+            linear=n_varying <= max(MANY_FEATURES, n_support),
             optimizers=self._optimizers,
             seed=seed,
             report=report,
@@ -259,7 +262,6 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         is_large = len(numbers) * n_support * d > SINGLE
         dtype = np.float32 if is_large and self.objective == "evidence" else np.float64
         self._check_memory(len(numbers), d, learner, np.dtype(dtype).itemsize)
-        scaling = Scaling.to_range(X) if self._optimizers else Scaling.standard(X, training.weight)
         weight = training.weight / training.weight.mean()
         rows = Rows(scaling(take_rows(X, numbers), dtype), training.Y[numbers], weight[numbers])
         folds = self._folds(training, numbers, rows, random)

@@ -129,6 +129,7 @@ class LocalLearner:
     max_iter: int
     support: Support
     n_support: int
+    n_varying: int  # features that are not constant: the others change nothing
     linear: bool  # whether the features enter linearly as well
     optimizers: Sequence[SGD]
     seed: int
@@ -146,9 +147,14 @@ class LocalLearner:
 
     def fixed(self, X: NDArray) -> NDArray:
         """The columns beside those of the kernel, for which interpolation has no room."""
-        return (
-            fixed_columns(X, self.linear) if self.objective == "evidence" else np.zeros((len(X), 0))
-        )
+        if self.objective == "interpolation":
+            return np.zeros((len(X), 0))
+        return self._linear_columns(X)
+
+    def _linear_columns(self, X: NDArray) -> NDArray:
+        """Ones and, if `linear`, the features divided by the root of their number, in float64."""
+        ones = np.ones((len(X), 1))
+        return np.hstack([ones, X / np.sqrt(self.n_varying)]) if self.linear else ones
 
     def problem(self, rows: Rows, support: NDArray) -> LocalRegression:
         """The problem of the local stage."""
@@ -166,10 +172,10 @@ class LocalLearner:
         together gain less than 0.025 % of the error, or a quarter of a unit of log evidence.
         """
         S = rows.X[support]
-        d = rows.X.shape[1]
+        d = self.n_varying
         rows = rows.take(some_rows(rows.n, max(LIMITS.shared_rows, 4 * len(support)), self.seed))
-        fixed = partial(fixed_columns, linear=self.linear)
         kernel = FORMS[self.form]
+        fixed = self._linear_columns
         problem = LocalRegression(kernel, evidence, rows.X, S, rows.Y, fixed, rows.weight)
         first = rows.take(slice(LIMITS.shared_rows))
         smaller = replace(problem, X=first.X, Y=first.Y, weight=first.weight)
@@ -178,7 +184,7 @@ class LocalLearner:
         _, log_width, log_ridge = initial_state(smaller, widths, LIMITS.ridges)
         return descend(
             problem,
-            np.full(d, log_width),
+            np.full(rows.X.shape[1], log_width),
             log_ridge,
             pull=1e-3 / d,
             max_iter=LIMITS.shared_iterations,
@@ -293,12 +299,11 @@ class LocalLearner:
 
     def coefficients(self, learned: Learned, rows: Rows, total: Total) -> tuple[NDArray, NDArray]:
         """Coefficients (m, n_outputs) of the kernel, and (1 + d, n_outputs) of the linear part, from all rows."""
-        d = rows.X.shape[1]
         m = len(learned.support)
         kernel = FORMS[self.form](np.exp(learned.log_bandwidths))
         S = rows.X[learned.support]
         ridge = float(np.exp(learned.log_ridge))
-        linear = np.zeros((1 + d, rows.Y.shape[1]))
+        linear = np.zeros((1 + rows.X.shape[1], rows.Y.shape[1]))
         if self.objective == "interpolation":
             own = np.arange(m)
             none = np.zeros((m, 0))
@@ -309,7 +314,7 @@ class LocalLearner:
             total(partial(moments, kernel=kernel, S=S, fixed=self.fixed)), ridge
         )
         linear[: len(coef) - m] = coef[m:]
-        linear[1:] /= np.sqrt(d)
+        linear[1:] /= np.sqrt(self.n_varying)
         return coef[:m], linear
 
 
@@ -319,9 +324,3 @@ class Validated(NamedTuple):
     learned: Learned
     predictions: NDArray  # (n_held_out, n_outputs), fold after fold
     curve: NDArray  # (n_checkpoints, 2), iterations and mean squared errors
-
-
-def fixed_columns(X: NDArray, linear: bool = True) -> NDArray:
-    """Ones and, if `linear`, the features divided by ``sqrt(d)``: the linear part of a local model, in float64."""
-    ones = np.ones((len(X), 1))
-    return np.hstack([ones, X / np.sqrt(X.shape[1])]) if linear else ones
