@@ -1,7 +1,7 @@
 """Descent of a smooth function from several starts, and the smallest value of a grid."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,35 +111,3 @@ def minimize_with_restarts(
     projected = np.clip(best.x - best.jac, *bounds.T) - best.x
     gradient = float(np.abs(projected).max(initial=0.0) / max(abs(best.fun), 1.0))
     return Descent(best.x, float(best.fun), gradient, sum(run.nfev for run in runs), values)
-
-
-def smallest_of_grid(trial: Callable[[int], Any], size: int) -> Any:
-    """The smallest of ``trial(0), ..., trial(size - 1)`` if these fall and then rise.
-
-    From the middle in steps of two as long as the values fall, then the neighbors of the best: of ten values five or
-    six are computed.
-    """
-    middle = (size - 1) // 2 // 2 * 2
-    trials = {middle: trial(middle)}
-    best = middle
-
-    def try_at(place: int) -> bool:
-        """Whether there is a smaller value at this place."""
-        nonlocal best
-        if not 0 <= place < size:
-            return False
-        trials[place] = trial(place)
-        if not trials[place] < trials[best]:
-            return False
-        best = place
-        return True
-
-    for step in (2, -2):
-        has_moved = False
-        while try_at(best + step):
-            has_moved = True
-        if has_moved:
-            break
-    for place in (best - 1, best + 1):
-        try_at(place)
-    return trials[best]

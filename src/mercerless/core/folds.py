@@ -274,10 +274,10 @@ def _lowest_slots(heights: NDArray, sizes: NDArray, n: int) -> NDArray:
 def fold_numbers(
     cv: Any,
     items: Any,
-    y: ArrayLike | None = None,
+    y: Any = None,
     *,
     classify: bool = False,
-    groups: ArrayLike | None = None,
+    groups: Any = None,
     precomputed: bool = False,
     used: NDArray | None = None,
     random_state: Any = None,
@@ -404,10 +404,10 @@ def splits_of(fold_of: NDArray) -> list[Split]:
 def hold_out(
     fraction: float,
     items: Any,
-    y: ArrayLike | None = None,
+    y: Any = None,
     *,
     classify: bool = False,
-    groups: ArrayLike | None = None,
+    groups: Any = None,
     random_state: Any = None,
 ) -> Split:
     """Training and held-out items: about `fraction` of the items and of each class, copies and groups on one side.

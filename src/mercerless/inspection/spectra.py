@@ -5,13 +5,20 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.linalg import eigvalsh
+from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.display import Color, Display
 from mercerless.core.validation import check_option, check_square, check_symmetric, guess_task
-from mercerless.inspection.maps import likeness_order
-from mercerless.spectra import Indefiniteness, as_similarities, indefiniteness, matrix_kind
+from mercerless.spectra import (
+    Indefiniteness,
+    as_similarities,
+    implied_distances,
+    indefiniteness,
+    matrix_kind,
+)
 
 
 def _matrix_of(estimator: Any, X: Any) -> NDArray:
@@ -316,4 +323,6 @@ def _order(K: NDArray, y: NDArray | None) -> NDArray:
     if len(K) < 3:
         return np.arange(len(K)) if y is None else np.argsort(y, kind="stable")
     kind = matrix_kind(K).kind or "similarity"
-    return likeness_order(as_similarities((K + K.T) / 2, kind), y)
+    distances = squareform(implied_distances(as_similarities((K + K.T) / 2, kind)), checks=False)
+    leaves = leaves_list(linkage(distances, method="average"))
+    return leaves if y is None else leaves[np.argsort(y[leaves], kind="stable")]
