@@ -111,9 +111,13 @@ def skip_metadata_requests(app, what, name, obj, skip, options):
     return True if re.fullmatch(r"set_\w+_request", name) else None
 
 
-def keep_initials(app, what, name, obj, options, lines):
-    """Escape the first initial of a reference such as "D. Oglic", which reStructuredText takes for a list item."""
+def mend_docstring(app, what, name, obj, options, lines):
+    """Escape the first initial of a reference such as "D. Oglic", which reStructuredText takes for a list item.
+
+    References into scikit-learn's own guide, in docstrings that are inherited, become plain text.
+    """
     for number, line in enumerate(lines):
+        line = re.sub(r":ref:`([^`<]*?)\s*(?:<[^>]*>)?`", r"\1", line)
         lines[number] = re.sub(
             r"^(\s*(?:\.\. \[\S+\] )?)(?=[A-Z]\. (?:[A-Z]\. |[a-z]+ )*[A-Z])", r"\1\\", line
         )
@@ -121,4 +125,4 @@ def keep_initials(app, what, name, obj, options, lines):
 
 def setup(app):
     app.connect("autodoc-skip-member", skip_metadata_requests)
-    app.connect("autodoc-process-docstring", keep_initials)
+    app.connect("autodoc-process-docstring", mend_docstring)
