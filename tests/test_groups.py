@@ -16,10 +16,8 @@ from mercerless.core.conformal import conformal_quantile, conformal_rank, set_th
 from mercerless.core.folds import OutOfFold, check_groups, warn_of_near_copies
 from mercerless.datasets import load_digit_shapes
 from mercerless.krein import estimators as krein
-from mercerless.similarity import estimators, several
-from mercerless.similarity.stack import fit_stack
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
+pytestmark = pytest.mark.filterwarnings("ignore::mercerless.UselessModelWarning")
 
 CLASSIFIERS = (SimilarityClassifier, KreinRidgeClassifier)
 REGRESSORS = (SimilarityRegressor, KreinRidge)
@@ -72,28 +70,6 @@ def test_intervals_cover_new_groups(cls):
         low, high = model.predict_interval(X[~train], 0.8).T
         shares.append(np.mean((low <= y[~train]) & (y[~train] <= high)))
     assert 0.72 < np.mean(shares) < 0.9
-
-
-@pytest.mark.parametrize("options", [{}, {"landmarks": 40}, {"kernel": ["gaussian", "laplacian"]}])
-@pytest.mark.parametrize("cls", [SimilarityClassifier, SimilarityRegressor])
-def test_folds_and_blocks_keep_groups_together(cls, options, monkeypatch):
-    """What scores are out of fold for, and what calibration and weights are chosen without."""
-    X, y, groups = copies(n_groups=31, noise=0.5)
-    seen = []
-
-    def spy(source, Y, weight, classify, block_of, *args, **kwargs):
-        seen.append((source.fold_of, block_of))
-        return fit_stack(source, Y, weight, classify, block_of, *args, **kwargs)
-
-    for module in (estimators, several):
-        monkeypatch.setattr(module, "fit_stack", spy)
-    model = cls(random_state=0, **options).fit(X, y, groups=groups)
-    assert_array_equal(model.out_of_fold_.groups, groups[model.out_of_fold_.rows])
-    assert len(seen) == (3 if "kernel" in options else 1)
-    for numbers in np.concatenate(seen):
-        for group in range(31):
-            assert len(set(numbers[groups == group])) == 1
-        assert np.bincount(numbers).min() >= 20
 
 
 @pytest.mark.parametrize("cls", [*CLASSIFIERS, *REGRESSORS])
@@ -156,13 +132,6 @@ def test_items_without_weight_and_their_groups():
         removed = cls(random_state=0).fit(X[used], y[used], groups=groups[used])
         assert_allclose(model.predict_proba(X), removed.predict_proba(X), atol=1e-9)
         assert 4 not in model.out_of_fold_.groups
-
-
-def test_sparsify_takes_groups():
-    X, y, groups = copies(n_groups=20, noise=0.4)
-    model = SimilarityClassifier(random_state=0).fit(X, y, groups=groups)
-    sparse = model.sparsify(20, X, y, groups=groups)
-    assert_array_equal(sparse.out_of_fold_.groups, groups[sparse.out_of_fold_.rows])
 
 
 def test_calibration_of_krein_ridge_holds_out_groups(monkeypatch):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracles.dank import dense_objective, random_feasible
 from oracles.krein import dense_two_penalties, squared_hinge_objective
 from oracles.lab import evidence as dense_evidence
-from oracles.similarity import feature_ridge, sparse_machine_dual, spectral_ridge
+from oracles.similarity import sparse_machine_dual
 from scipy.optimize import minimize
 
 from mercerless.asymmetric.solver import asymmetric_ridge
@@ -21,17 +21,9 @@ from mercerless.dank.quartic import Quartic, gap_scale, solve_quartic
 from mercerless.dank.solver import solve_dank
 from mercerless.hyper.solver import NormalEquations, ridge_exact, ridge_nonnegative
 from mercerless.hyper.tensor import TensorProblem, item_basis
-from mercerless.krein.solver import (
-    augmented_rows,
-    build_low_rank_system,
-    build_system,
-    minimize_on_sphere,
-    row_factor,
-    solve_system,
-)
+from mercerless.krein.solver import build_system, minimize_on_sphere, solve_system
 from mercerless.lab.solver import evidence, interpolation
-from mercerless.similarity.families import Setting
-from mercerless.similarity.solver import feature_path, kernel_path, sparse_machine, spectral_path
+from mercerless.similarity.linear import sparse_machine
 
 # eight problems each, or a tenth of MERCERLESS_FUZZ: 200 in make test-all
 EXAMPLES = max(8, int(os.environ.get("MERCERLESS_FUZZ", 0)) // 10)
@@ -272,51 +264,6 @@ def test_sparse_machine(values, seed, scale):
 
 
 @few
-@given(
-    eigenvalues,
-    seeds,
-    st.integers(-75, 75).map(lambda power: 10.0**power),
-    st.sampled_from(["clip", "flip", "square"]),
-)
-def test_spectral_path(values, seed, scale, family):
-    K, rng = (
-        matrix_of([v if abs(v) > 1e-5 else 0.0 for v in values], seed),
-        np.random.default_rng(seed),
-    )
-    Y = rng.normal(size=(len(K), 2))
-    rows = rng.normal(size=(3, len(K)))
-    coef, intercept = spectral_path(scale * K, Y, [Setting(family, 0.1)])
-    got = scale * rows @ coef[:, 0] + intercept[0]
-    unit = spectral_path(K, Y, [Setting(family, 0.1)])
-    np.testing.assert_allclose(got, rows @ unit[0][:, 0] + unit[1][0], rtol=1e-6, atol=1e-6)
-    if min(np.abs(values)) > 0.1:
-        np.testing.assert_allclose(
-            got, spectral_ridge(K, Y, family, 0.1, rows), rtol=1e-5, atol=1e-5
-        )
-
-
-@few
-@given(eigenvalues, seeds, st.integers(-75, 75).map(lambda power: 10.0**power), st.booleans())
-def test_ridges_on_rows_and_kernels(values, seed, scale, standardize):
-    """A ridge relative to the size of the matrix does not know the unit of the similarities."""
-    K, rng = definite_of([max(abs(v), 0.1) for v in values], seed), np.random.default_rng(seed)
-    Y, rows = rng.normal(size=(len(K), 2)), rng.normal(size=(3, len(K)))
-    coef, intercept = feature_path(scale * K, Y, [0.1], standardize=standardize)
-    expected = feature_ridge(K, Y, 0.1, rows, standardize)
-    np.testing.assert_allclose(
-        scale * rows @ coef[:, 0] + intercept[0], expected, rtol=1e-6, atol=1e-8
-    )
-    coef, intercept = kernel_path(scale * K, Y, [0.1])
-    C = np.eye(len(K)) - 1 / len(K)
-    A = C @ K @ C
-    dual = C @ np.linalg.solve(A + 0.1 * np.linalg.norm(A) * np.eye(len(K)), C @ Y)
-    expected = Y.mean(axis=0) + (rows - K.mean(axis=0)) @ dual
-    np.testing.assert_allclose(
-        scale * rows @ coef[:, 0] + intercept[0], expected, rtol=1e-6, atol=1e-8
-    )
-
-
-@few
 @given(eigenvalues, seeds, st.integers(-100, 100).map(lambda power: 10.0**power))
 def test_machines_of_libsvm(values, seed, scale):
     """The gap that we compute bounds what libsvm's answer is worse than the best of a dense search."""
@@ -346,27 +293,6 @@ def test_machines_of_libsvm(values, seed, scale):
         ]
         assert -1e-9 <= found.gap < 1e-4
         assert reached - min(others) <= (found.gap + 1e-7) * abs(reached) + 1e-9
-
-
-@few
-@given(eigenvalues, seeds, st.integers(-70, 70).map(lambda power: 10.0**power))
-def test_landmark_system_with_all_items_is_exact(values, seed, scale):
-    K, rng = (
-        matrix_of([v for v in values if abs(v) > 0.1] or [1.0, -1.0], seed),
-        np.random.default_rng(seed),
-    )
-    Y = rng.normal(size=(len(K), 1))
-    s, V = np.linalg.eigh(scale * K)
-    rows = augmented_rows(V * np.sqrt(np.abs(s)), Y)
-    system = build_low_rank_system(row_factor([rows], rows.shape[1]), np.sign(s))
-    exact = build_system(scale * K, Y)
-    np.testing.assert_allclose(
-        np.sort(system.values), np.sort(exact.values), atol=1e-8 * scale * np.abs(s / scale).max()
-    )
-    np.testing.assert_allclose(system.offset, exact.offset, atol=1e-10)
-    np.testing.assert_allclose(
-        np.sum(system.target**2), np.sum(exact.target**2), rtol=1e-8, atol=1e-10
-    )
 
 
 @few

@@ -38,9 +38,13 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.lab.optimizers import SGD, Adam
     from mercerless.lab.support import Support
     from mercerless.lowrank import Landmarks
-    from mercerless.similarity.estimators import SimilarityClassifier, SimilarityRegressor
+    from mercerless.similarity.estimators import (
+        HitsClassifier,
+        HitsRegressor,
+        SimilarityClassifier,
+        SimilarityRegressor,
+    )
     from mercerless.similarity.features import SimilarityFeatures, SimilaritySVC
-    from mercerless.similarity.sparse import HitsClassifier, HitsRegressor
     from mercerless.table.encoder import TableEncoder
     from mercerless.table.estimators import TableClassifier, TableRegressor
 
@@ -110,9 +114,8 @@ _HOMES = {
     "krein.machines": "KreinSVC KreinSVR",
     "krein.ridge": "KreinRidge KreinRidgeClassifier",
     "lab.estimators": "LABClassifier LABRegressor",
-    "similarity.estimators": "SimilarityClassifier SimilarityRegressor",
+    "similarity.estimators": "HitsClassifier HitsRegressor SimilarityClassifier SimilarityRegressor",
     "similarity.features": "SimilarityFeatures SimilaritySVC",
-    "similarity.sparse": "HitsClassifier HitsRegressor",
     "dank.selection": "CenteringPenalty",
     "core.descent": "GradientSearch",
     "krein.selection": "Ball Sphere",

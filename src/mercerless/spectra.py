@@ -15,6 +15,7 @@ from scipy.linalg import eigh, eigvalsh
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless.core.gaps import GapFiller
 from mercerless.core.memory import check_memory, row_blocks
 from mercerless.core.validation import (
     check_number,
@@ -30,6 +31,7 @@ from mercerless.core.validation import (
 __all__ = [
     "Asymmetry",
     "DissimilarityKernel",
+    "GapFiller",
     "Indefiniteness",
     "MatrixKind",
     "Spectrum",

@@ -192,3 +192,16 @@ def _weigh(
     gradient = matrix @ weights - right
     violation = np.where(weights > 0.0, np.abs(gradient), np.maximum(-gradient, 0.0))
     return weights, float(violation.max() / (np.abs(right).max() or 1.0))
+
+
+def paired_z(losses: NDArray, others: NDArray, weight: NDArray) -> float:
+    """How many standard errors `losses` lie below `others` on weighted average, on the same rows.
+
+    Positive if `losses` are better; 0 if the two agree up to rounding.
+    """
+    difference = others - losses
+    mean = weight @ difference / weight.sum()
+    error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()
+    if abs(mean) <= 1e-10 * (1.0 + np.abs(losses).mean()):
+        return 0.0
+    return float(mean / error) if error > 0.0 else float(np.sign(mean) * np.inf)

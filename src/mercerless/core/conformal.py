@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercerless.core.blocks import blockwise
 from mercerless.core.folds import OutOfFold
 from mercerless.core.suspects import Suspects, suspect_labels
+from mercerless.core.validation import warn
 
 
 def check_coverage(coverage: float) -> float:
@@ -98,6 +100,28 @@ def set_thresholds(
     return thresholds
 
 
+def _warn_of_missed_class(
+    held_out: OutOfFold, thresholds: NDArray, coverage: float, names: NDArray
+) -> None:
+    """Warn if the sets cover a class clearly less often than stated, beyond chance in any of the classes."""
+    truth = held_out.target
+    rows = np.arange(len(truth))
+    is_likeliest = held_out.prediction.argmax(axis=1) == truth
+    is_covered = (held_out.prediction[rows, truth] >= thresholds[truth]) | is_likeliest
+    counts = np.bincount(truth, minlength=len(names))
+    covered = np.bincount(truth, weights=is_covered, minlength=len(names))
+    chance = binom.cdf(covered, counts, coverage)
+    worst = int(chance.argmin())
+    if chance[worst] >= 0.05 / len(names):
+        return
+    need = int(np.ceil(coverage / (1.0 - coverage) - 1e-9))
+    warn(
+        f"The sets cover {coverage:.0%} of all items, but only {covered[worst] / counts[worst]:.0%} "
+        f"of those of class {names[worst]!s}, out of fold; pass by_class=True to cover every class "
+        f"as often (it needs {need} items of each)."
+    )
+
+
 class ConformalMixin:
     """Prediction sets and intervals with a guaranteed coverage, from the attribute ``out_of_fold_``."""
 
@@ -153,7 +177,10 @@ class ConformalMixin:
                 "The training items have one class only; prediction sets need at least two."
             )
         proba = self.predict_proba(X, **new)
-        sets = proba >= set_thresholds(held_out, coverage, by_class, self.classes_)
+        thresholds = set_thresholds(held_out, coverage, by_class, self.classes_)
+        if not by_class:
+            _warn_of_missed_class(held_out, thresholds, coverage, self.classes_)
+        sets = proba >= thresholds
         if not allow_empty:
             sets[np.arange(len(sets)), proba.argmax(axis=1)] = True
         return sets

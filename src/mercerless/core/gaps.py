@@ -1,12 +1,14 @@
 """Missing entries of a matrix of similarities or distances: completed by a low rank, measured on known pairs."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercerless.core.validation import align_columns, check_readable, check_square
+from mercerless.core.validation import check_square
 
 
 @dataclass(frozen=True)
@@ -235,55 +237,112 @@ def _complete(X: NDArray, rank: int) -> tuple[NDArray, NDArray]:
     return means + low, Q
 
 
-def with_gaps(X: Any) -> NDArray | None:
-    """A matrix of comparisons as numbers, NaN for missing ones; None if nothing is missing."""
-    if hasattr(X, "dask") or hasattr(X, "toarray"):
-        return None
-    check_readable(X)
-    try:
-        values = np.asarray(X)
-        if values.dtype == object:
-            values = values.astype(np.float64)
-    except (TypeError, ValueError):
-        return None  # other checks raise for these
-    if values.ndim != 2 or values.dtype.kind != "f" or not values.size:
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
-            return None
-    if np.isinf(values).any() or not np.isnan(values).any():
-        return None
-    return values.astype(np.float64)
+class GapFiller(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Complete a precomputed matrix of similarities or distances that has missing entries (NaN).
 
+    The mirrored entry fills a gap, else means of rows and columns plus a matrix of the rank (0, 1, 3, 8 or 20) that
+    best predicts known entries which are held out. Rows of new items are completed by the same model. At most 30 % of
+    the matrix and of every new row may be missing.
 
-def put_back(X: Any, filled: NDArray) -> Any:
-    """The completed values, with the names of a data frame's rows and columns."""
-    if hasattr(X, "iloc"):
-        return type(X)(filled, index=X.index, columns=X.columns)
-    return filled
+    Attributes
+    ----------
+    gaps_ : FilledGaps or None
+        How many entries were completed (``n_filled``), by which ``rank``, and the share ``r2`` of the variance of known
+        entries, held out, that this explains; None without gaps.
+    n_features_in_ : int
+        The number of training items.
 
+    See Also
+    --------
+    SimilarityClassifier : A learner of the completed matrix.
 
-def fill_used(X: Any, used: NDArray, n: int) -> tuple[Any, FilledGaps | None]:
-    """A matrix of n items with the gaps between those at the positions `used` completed, and how; None without gaps.
-
-    Other items are not used: their gaps become 0.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.spectra import GapFiller
+    >>> D = np.abs(np.arange(6.0)[:, None] - np.arange(6.0))
+    >>> D[0, 3] = np.nan
+    >>> float(GapFiller().fit_transform(D)[0, 3])
+    3.0
     """
-    values = with_gaps(X)
-    if values is None or values.shape != (n, n):
-        return X, None
-    among = np.ix_(used, used)
-    gaps = None
-    if np.isnan(values[among]).any():
-        values[among], gaps = fill_gaps(values[among])
-    return put_back(X, np.nan_to_num(values)), gaps
 
+    gaps_: FilledGaps | None
 
-def fill_rows(X: Any, model: RowModel, used: NDArray, labels: list[str] | None) -> Any:
-    """New rows of comparisons with the gaps to the items at the positions `used` completed."""
-    X = align_columns(X, labels)
-    values = with_gaps(X)
-    n_known = len(model.column_effects)
-    if values is None or values.shape[1] <= max(used) or len(used) != n_known:
-        return X
-    values[:, used] = model.fill(values[:, used])
-    return put_back(X, np.nan_to_num(values))
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn how to complete rows of comparisons.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n)
+            Comparisons of the training items, NaN for missing ones.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        self : GapFiller
+            The fitted transformer.
+        """
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> NDArray:
+        """Learn from the training matrix, and complete it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n)
+            Comparisons of the training items, NaN for missing ones.
+        y : object
+            Ignored.
+        **params : dict
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (n, n)
+            The matrix without gaps.
+        """
+        X = self._checked(X, reset=True)
+        check_square(X, "X", allow_nan=True)
+        self.gaps_ = None
+        if not np.isnan(X).any():
+            return X
+        filled, self.gaps_ = fill_gaps(X)
+        return filled
+
+    def transform(self, X: Any) -> NDArray:
+        """Complete rows of new items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n)
+            Comparisons of new items with the training items.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n)
+            The rows without gaps.
+        """
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        if not np.isnan(X).any():
+            return X
+        if self.gaps_ is None:
+            raise ValueError(
+                "X has missing comparisons (NaN), but the training matrix had none to learn from; "
+                "compare these items, or leave them out."
+            )
+        return self.gaps_.model.fill(X)
+
+    def _checked(self, X: Any, reset: bool) -> NDArray:
+        return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "gaps_" in vars(self)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        tags.input_tags.allow_nan = True
+        return tags

@@ -304,7 +304,8 @@ def check_matrix(X: Any, name: str = "X") -> None:
         raise ValueError(
             f"{name} has {missing.sum()} comparisons that are NaN or infinite, the first in row "
             f"{row}, column "
-            f"{column}; compare these items again, or leave out their rows and columns."
+            f"{column}; compare these items again, leave out their rows and columns, or put "
+            "mercerless.spectra.GapFiller() before the estimator."
         )
 
 

@@ -27,7 +27,7 @@ from mercerless.core.validation import (
     weigh_classes,
 )
 from mercerless.lowrank import Landmarks, as_landmarks
-from mercerless.similarity.solver import SparseMachine, sparse_machine
+from mercerless.similarity.linear import SparseMachine, sparse_machine
 
 
 class SimilarityFeatures(KernelTransformer):

@@ -1,59 +1,41 @@
-"""Hits instead of a matrix: sparse similarities, most pairs unknown or zero; nothing dense is ever made.
+"""Hits: sparse similarities, most pairs unknown or zero. Nothing dense of the size of the matrix is ever made.
 
 A search (BLAST, DIAMOND, MMseqs2, Foldseek), a citation graph or a threshold gives every item a few hits among the
-training items. This module has the training data: rows of hits, in one direction or in both, and the votes of the
-items that were hit. The learners are in `hit_families`, their average in `hit_stack`.
+training items. Rows of hits are a block, as dense comparisons are; its families are here.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack
+from scipy.optimize import minimize
+from scipy.sparse import block_array, csr_array, hstack
+from scipy.special import log_softmax
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.utils.extmath import randomized_svd
 
+from mercerless.similarity.families import Family
 
-@dataclass(frozen=True)
-class HitThresholds:
-    """Constants of the learner on hits, chosen on amp_edit, protein, coilyork, ECG200, digits, letters and a graph."""
-
-    #: Pseudo-hits that pull votes toward the shares of the classes, or the mean of the numbers.
-    prior: float = 0.5
-    #: The same where labels have spread along the hits, which are shares themselves.
-    prior_of_spread: float = 1e-3
-    #: Floor of the best relative similarity to a class.
-    smallest_relative: float = 5e-4
-    #: Value of the smallest hit of a row in ridge regression, as a share of the row's range.
-    floor_of_rows: float = 0.1
-    #: Most steps of conjugate gradients.
-    ridge_steps: int = 60
-    #: Residual of conjugate gradients, relative to the right-hand side.
-    ridge_tolerance: float = 1e-4
-    #: Coordinates of the sparse matrix; at most an eighth of the items.
-    coordinates: int = 64
-    #: Share of the training items at each end beyond which features are clipped.
-    clip: float = 0.005
-    #: Below this many items, families with many coefficients are left out.
-    few_items: int = 200
-    #: Most rows of logistic regressions.
-    logistic_rows: int = 30_000
-    #: Smallest logarithm of a share or probability, as of classes that a fold does not have.
-    smallest_log: float = -30.0
-    #: How many settings of every family are averaged.
-    best_settings: int = 2
-    #: Strength that pulls the weights toward each other.
-    pull: float = 0.02
-    #: Above this many items a single tenth is held out instead of folds.
-    folded_items: int = 20_000
-
-
-THRESHOLDS = HitThresholds()
-
-#: The hits of an item; with both directions known, those in either direction.
-EITHER = "hits"
-#: With both directions known: the hits of an item, and the items that have it as a hit.
-DIRECTIONS = ("rows", "columns")
+#: Pseudo-hits that pull votes toward the shares of the classes, or the mean of the numbers.
+PRIOR = 0.5
+#: The same where labels have spread along the hits, which are shares themselves.
+PRIOR_OF_SPREAD = 1e-3
+#: Floor of the best relative similarity to a class.
+SMALLEST_RELATIVE = 5e-4
+#: Smallest logarithm of a share or probability, as of classes that a fold does not have.
+SMALLEST_LOG = -30.0
+#: Coordinates of the sparse matrix; at most an eighth of the items.
+COORDINATES = 64
+#: Share of the training items at each end beyond which features are clipped.
+CLIP = 0.005
+#: Below this many items, models with many coefficients are left out.
+MANY_ITEMS = 200
+#: Most rows of logistic regressions.
+LOGISTIC_ROWS = 30_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +43,6 @@ class HitRows:
     """Hits of some items, the rows, among the training items, the columns; entries are positive similarities."""
 
     similarities: csr_array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.similarities.shape
 
     @cached_property
     def largest(self) -> NDArray:
@@ -89,14 +67,13 @@ class HitRows:
     @property
     def row_of_hit(self) -> NDArray:
         """The row of every entry."""
-        return np.repeat(np.arange(self.shape[0], dtype=np.int32), self.counts)
+        return np.repeat(np.arange(len(self.counts), dtype=np.int32), self.counts)
 
     @cached_property
     def rank_of_hit(self) -> NDArray:
         """The place of every entry in its row, 0 for the best hit; equal ones in the order of their columns."""
         S = self.similarities
-        order = np.argsort(-S.data, kind="stable")
-        order = order[np.argsort(self.row_of_hit[order], kind="stable")]
+        order = np.lexsort((-S.data, self.row_of_hit))
         ranks = np.empty(len(order), dtype=np.int32)
         ranks[order] = np.arange(len(order)) - S.indptr[self.row_of_hit]
         return ranks
@@ -107,9 +84,8 @@ class HitRows:
         if number is None:
             return csr_array((U.data**power, U.indices, U.indptr), U.shape)
         kept = self.rank_of_hit < number
-        values = U.data[kept] ** power
         ends = np.concatenate([[0], np.cumsum(np.minimum(self.counts, number))])
-        return csr_array((values, U.indices[kept], ends), U.shape)
+        return csr_array((U.data[kept] ** power, U.indices[kept], ends), U.shape)
 
 
 def scale_rows(S: csr_array, divisors: NDArray) -> csr_array:
@@ -121,60 +97,91 @@ def scale_rows(S: csr_array, divisors: NDArray) -> csr_array:
 
 
 @dataclass(frozen=True, eq=False)
-class ItemHits:
-    """Hits of some items among the training items.
+class HitBlock:
+    """Hits of rows among the training items: in either direction and, if both are known, in each.
 
-    If both directions are known there are three views: hits in either direction, the sum of both; the hits of an item;
-    and the items that have it as a hit. Otherwise there is one, the hits of an item.
+    With ``linked=True`` held-out and new rows may have links among each other; families that can use them do.
     """
 
     views: dict[str, HitRows]
+    weight: NDArray
+    linked: bool = False
+    is_new: bool = False
+    among: csr_array | None = None  # hits of new rows among each other
+    known: "HitBlock | None" = None  # of new rows with such hits: the training rows
 
     @classmethod
-    def of(cls, rows: csr_array, columns: csr_array | None = None) -> "ItemHits":
-        """From the hits of items, and of the items that have them as hits if these are known."""
-        if columns is None:
-            return cls({EITHER: HitRows(rows)})
-        either = csr_array(rows + columns)
-        return cls(dict(zip((EITHER, *DIRECTIONS), map(HitRows, (either, rows, columns)))))
+    def of(
+        cls, there: csr_array, back: csr_array | None, weight: NDArray, **options: Any
+    ) -> "HitBlock":
+        """From the hits of rows, and of the items that have them as hits if these are known."""
+        if back is None:
+            return cls({"hits": HitRows(there)}, weight, **options)
+        views = {"hits": HitRows(csr_array(there + back)), "rows": HitRows(there)}
+        return cls(views | {"columns": HitRows(back)}, weight, **options)
 
-    def __getitem__(self, view: str) -> HitRows:
-        return self.views[view]
+    def new(
+        self, there: csr_array, back: csr_array | None, among: csr_array | None = None
+    ) -> "HitBlock":
+        """New rows and their hits among the same training items, and among each other."""
+        weight = np.ones(there.shape[0])
+        known = None if among is None else self
+        return HitBlock.of(there, back, weight, is_new=True, among=among, known=known)
 
-    def __len__(self) -> int:
-        return self.views[EITHER].shape[0]
+    def split(self, train: NDArray, test: NDArray) -> tuple["HitBlock", "HitBlock"]:
+        """The training and the held-out rows of a fold, with their hits among the training rows."""
+        S = self.there
+        weight = self.weight[train] / self.weight[train].mean()
+        back = None
+        back_of_test = None
+        if self.is_directed:
+            back = csr_array(S[train][:, train].T)
+            back_of_test = csr_array(S[train][:, test].T)
+        known = HitBlock.of(csr_array(S[train][:, train]), back, weight)
+        among = csr_array(S[test][:, test]) if self.linked else None
+        return known, known.new(csr_array(S[test][:, train]), back_of_test, among)
+
+    def with_links(self) -> "HitBlock":
+        """The same block, with families for rows that have links among each other."""
+        return replace(self, linked=True)
+
+    def joint(self) -> "HitBlock":
+        """Training rows and these new rows as one graph, the training rows first."""
+        assert self.known is not None
+        back = self.views["columns"].similarities if self.is_directed else self.there
+        rows = [[self.known.there, back.T], [self.there, self.among]]
+        whole = csr_array(block_array(rows, format="csr"))
+        weight = np.concatenate([self.known.weight, self.weight])
+        return HitBlock.of(whole, csr_array(whole.T) if self.is_directed else None, weight)
+
+    def families(self, classify: bool) -> Sequence[Family]:
+        """The families of learners on hits; of few items only those with few coefficients."""
+        has_many = len(self) >= MANY_ITEMS
+        heads = [("tied", 1.0)] if classify else []
+        if has_many or not classify:
+            heads += [("shares", 30.0), ("shares", 3.0)]
+        if has_many:
+            heads += [("joint", 100.0), ("joint", 30.0)]
+        shares = ShareModels("shares", heads, classify)
+        propagation = Propagation("propagation", ((0.5, 8), (0.9, 25)), classify)
+        families: list[Family] = [Votes(view, classify) for view in self.views]
+        if self.linked:
+            return [*families, propagation, shares]
+        families += [RidgeRows(view, classify) for view in self.views]
+        return [*families, propagation, shares] if has_many else [*families, shares]
+
+    @property
+    def there(self) -> csr_array:
+        """The hits of the rows."""
+        return self.views["rows" if self.is_directed else "hits"].similarities
 
     @property
     def is_directed(self) -> bool:
         """Whether both directions are known."""
         return len(self.views) > 1
 
-
-@dataclass(frozen=True, eq=False)
-class TrainingHits:
-    """Hits of all training items among each other, without the diagonal, of which folds take their parts."""
-
-    matrix: csr_array
-    both_directions: bool
-
-    @property
-    def counts(self) -> NDArray:
-        """How many hits every item has; with both directions, and how many it is itself."""
-        counts = np.diff(self.matrix.indptr)
-        if self.both_directions:
-            counts = counts + np.bincount(self.matrix.indices, minlength=len(counts))
-        return counts
-
-    def among(self, items: NDArray) -> ItemHits:
-        """Hits of some items among each other."""
-        return self.of(items, items)
-
-    def of(self, items: NDArray, known: NDArray) -> ItemHits:
-        """Hits of some items among others, as if the first were new."""
-        rows = csr_array(self.matrix[items][:, known])
-        if not self.both_directions:
-            return ItemHits.of(rows)
-        return ItemHits.of(rows, csr_array(self.matrix[known][:, items].T))
+    def __len__(self) -> int:
+        return self.there.shape[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,41 +199,368 @@ class Ballots:
         mean = weighted.sum(axis=0) / weight.sum()
         return cls(np.column_stack([weighted, weight]), mean, classify)
 
-    def count(self, hits: csr_array) -> NDArray:
-        """Votes (m, q + 1) of the items that are hit, weighed by the entries."""
-        return hits @ self.sums
+    def and_unknown(self, number: int) -> "Ballots":
+        """The same, followed by items that do not vote."""
+        silent = np.zeros((number, self.sums.shape[1]))
+        return Ballots(np.vstack([self.sums, silent]), self.mean, self.classify)
 
-    def scores(self, votes: NDArray, strength: float = THRESHOLDS.prior) -> NDArray:
+    def scores(self, hits: csr_array, strength: float = PRIOR) -> NDArray:
+        """Mean targets of the hits, weighed by the entries; see `means`."""
+        return self.means(hits @ self.sums, strength)
+
+    def means(self, votes: NDArray, strength: float = PRIOR) -> NDArray:
         """The votes' mean targets, pulled toward the mean by pseudo-votes; of classes their logarithms."""
         total = votes[:, -1:] + strength
         means = (votes[:, :-1] + strength * self.mean) / total
         if self.classify:
-            return np.log(np.maximum(means, np.exp(THRESHOLDS.smallest_log)))
+            return np.log(np.maximum(means, np.exp(SMALLEST_LOG)))
         return means
 
 
-@dataclass(frozen=True, eq=False)
-class HitTraining:
-    """Training items: their hits among each other, targets (one column per class or number), weights of mean one."""
+class HitFamily(Family):
+    """Base of the families on hits."""
 
-    hits: ItemHits
-    targets: NDArray
-    weight: NDArray
-    classify: bool
+    def __init__(self, name: str, settings: Sequence[Any], classify: bool):
+        super().__init__(name, settings)
+        self.classify = classify
 
-    @cached_property
-    def ballots(self) -> Ballots:
-        """The votes of these items for others."""
-        return Ballots.of(self.targets, self.weight, self.classify)
+    def prepare(self, known: HitBlock, Y: NDArray) -> None:
+        Y = np.asarray(Y, dtype=float)
+        self.targets = (Y > 0.0).astype(float) if self.classify else Y
+        self.ballots = Ballots.of(self.targets, known.weight, self.classify)
+
+
+class Votes(HitFamily):
+    """Mean targets of the best hits, weighed by powers of the relative similarity; of classes their shares."""
+
+    def __init__(self, view: str, classify: bool):
+        powers = ((1, 0.0), (3, 1.0), (10, 1.0), (None, 1.0), (None, 4.0), (None, 12.0))
+        super().__init__("votes" if view == "hits" else f"votes of {view}", powers, classify)
+        self.view = view
+
+    def scores(self, new: HitBlock) -> NDArray:
+        hits = new.views[self.view]
+        return np.stack(
+            [self.ballots.scores(hits.powered(power, number)) for number, power in self.settings]
+        )
+
+
+class RidgeRows(HitFamily):
+    """Ridge regression on the rows of hits, each shifted to begin near zero and scaled to length one."""
+
+    def __init__(self, view: str, classify: bool):
+        name = "ridge" if view == "hits" else f"ridge of {view}"
+        super().__init__(name, (10.0, 1.0, 0.1), classify)
+        self.view = view
+
+    def solve(self, known: HitBlock, Y: NDArray) -> None:
+        X = self._features(known)
+        target = self.targets - self.ballots.mean
+        coef = np.zeros((X.shape[1], target.shape[1]))
+        self.coef = []
+        for penalty in self.settings:
+            coef = ridge_by_gradients(X, target, known.weight, penalty, start=coef)
+            self.coef.append(coef)
+
+    def scores(self, new: HitBlock) -> NDArray:
+        X = self._features(new)
+        return np.stack([X @ coef + self.ballots.mean for coef in self.coef])
+
+    def _features(self, hits: HitBlock) -> csr_array:
+        view = hits.views[self.view]
+        S = view.similarities
+        rows = view.row_of_hit
+        smallest = view.largest.copy()
+        np.minimum.at(smallest, rows, S.data)
+        span = view.largest - smallest
+        span = np.where(span > 0.0, span, np.maximum(view.largest, 1.0))
+        values = S.data - smallest[rows] + 0.1 * span[rows]
+        X = csr_array((values, S.indices, S.indptr), S.shape)
+        return scale_rows(X, lengths_of(X))
+
+
+def ridge_by_gradients(
+    X: csr_array, Y: NDArray, weight: NDArray, penalty: float, start: NDArray
+) -> NDArray:
+    """``min sum_i w_i |X_i B - Y_i|^2 + penalty |B|^2`` by conjugate gradients on all columns of Y at once.
+
+    Stops when every residual is below 1e-4 of its right-hand side, or after 60 steps of two products with X.
+    """
+
+    def normal(B: NDArray) -> NDArray:
+        return X.T @ (weight[:, None] * (X @ B)) + penalty * B
+
+    tiny = np.finfo(float).tiny
+    right = X.T @ (weight[:, None] * Y)
+    goal = 1e-8 * (right**2).sum(axis=0)
+    B = start.copy()
+    residual = right - normal(B)
+    direction = residual.copy()
+    size = (residual**2).sum(axis=0)
+    for _ in range(60):
+        is_active = size > goal
+        if not is_active.any():
+            break
+        image = normal(direction)
+        curvature = (direction * image).sum(axis=0)
+        step = np.where(is_active & (curvature > 0.0), size / np.maximum(curvature, tiny), 0.0)
+        B += step * direction
+        residual -= step * image
+        new_size = (residual**2).sum(axis=0)
+        direction = residual + new_size / np.maximum(size, tiny) * direction
+        size = new_size
+    return B
+
+
+class Propagation(HitFamily):
+    """Targets spread along the hits; new items take the mean of their hits, or are part of the graph."""
+
+    def solve(self, known: HitBlock, Y: NDArray) -> None:
+        self.spread = self._spread(known, self.ballots)
+
+    def _spread(self, graph: HitBlock, start: Ballots) -> list[Ballots]:
+        """Votes of all items after some steps, of which a share comes from the hits, and the rest from the start."""
+        U = graph.views["hits"].relative
+        both = csr_array(U.maximum(U.T))
+        both = scale_rows(both, both.sum(axis=1))
+        found = []
+        for share, n_steps in self.settings:
+            sums = start.sums
+            for _ in range(n_steps):
+                sums = share * (both @ sums) + (1.0 - share) * start.sums
+            found.append(Ballots(sums, start.mean, start.classify))
+        return found
+
+    def scores(self, new: HitBlock) -> NDArray:
+        if new.among is not None:
+            joint = self._spread(new.joint(), self.ballots.and_unknown(len(new)))
+            return np.stack([one.means(one.sums[-len(new) :], PRIOR_OF_SPREAD) for one in joint])
+        P = new.views["hits"].transitions
+        return np.stack([spread.scores(P, PRIOR_OF_SPREAD) for spread in self.spread])
+
+
+class ShareFeatures:
+    """Votes of the hits of an item for every class or number, at one and at two steps.
+
+    Features of training items leave out their own label: of two steps ``P (Q Y)``, item i gets back its own label
+    times ``(P Q)_ii = sum_j P_ij Q_ji``, which is subtracted.
+    """
+
+    def __init__(self, known: HitBlock, ballots: Ballots):
+        self.ballots = ballots
+        self.after = {  # votes (n, q + 1) of the training items by a second step
+            view: [step @ ballots.sums for step in steps] for view, steps in second_steps(known)
+        }
+
+    def of_training(self, known: HitBlock) -> NDArray:
+        """Features (n, n_features, q) of the training items, without their own labels."""
+        returned = {}
+        for view, steps in second_steps(known):
+            P = known.views[view].transitions
+            # diag(P Q): how much of two steps comes back
+            shares = [np.asarray(P.multiply(csr_array(Q.T)).sum(axis=1)).ravel() for Q in steps]
+            returned[view] = [share[:, None] * self.ballots.sums for share in shares]
+        return self._features(known, returned)
+
+    def of_new(self, new: HitBlock) -> NDArray:
+        """Features (m, n_features, q) of new items."""
+        if new.among is None:
+            return self._features(new, None)
+        joint = new.joint()
+        with_new = ShareFeatures(joint, self.ballots.and_unknown(len(new)))
+        return with_new.of_training(joint)[-len(new) :]
+
+    def _features(self, hits: HitBlock, returned: dict[str, list[NDArray]] | None) -> NDArray:
+        features = []
+        for view, after in self.after.items():
+            rows = hits.views[view]
+            for power, number in ((0.0, 3), (1.0, None), (4.0, None)):
+                features.append(self.ballots.scores(rows.powered(power, number)))
+            if self.ballots.classify:
+                features.append(self._best_of_class(rows))
+                features.append(self._count_of_class(rows))
+            else:
+                features.append(self.ballots.scores(rows.powered(0.0, 1)))
+            for number, votes_of_hits in enumerate(after):
+                votes = rows.transitions @ votes_of_hits
+                if returned is not None:
+                    votes = votes - returned[view][number]
+                    positive = slice(None) if self.ballots.classify else slice(-1, None)
+                    votes[:, positive] = np.maximum(votes[:, positive], 0.0)
+                features.append(self.ballots.means(votes))
+        return np.stack(features, axis=1)
+
+    def _best_of_class(self, hits: HitRows) -> NDArray:
+        """Logarithm of the best relative similarity to each class, less its mean over the classes."""
+        U = hits.relative
+        rows = hits.row_of_hit
+        of_class = self.ballots.sums[:, :-1]
+        votes = of_class.sum(axis=1)[U.indices] > 0.0
+        classes = of_class.argmax(axis=1)[U.indices]
+        best = np.zeros((U.shape[0], of_class.shape[1]))
+        np.maximum.at(best, (rows[votes], classes[votes]), U.data[votes])
+        smallest = np.ones(U.shape[0])
+        np.minimum.at(smallest, rows, U.data)
+        floor = np.maximum(0.5 * smallest, SMALLEST_RELATIVE)
+        logs = np.log(np.maximum(best, floor[:, None]))
+        return logs - logs.mean(axis=1, keepdims=True)
+
+    def _count_of_class(self, hits: HitRows) -> NDArray:
+        """Logarithm of one plus the number of hits of each class."""
+        is_of_class = (self.ballots.sums[:, :-1] > 0.0).astype(float)
+        return np.log1p(hits.powered(0.0) @ is_of_class)
+
+
+def second_steps(hits: HitBlock) -> Iterator[tuple[str, list[csr_array]]]:
+    """The second steps after one of each view: onward and back; with both directions known, onward or back.
+
+    Back from what an item hits are those that hit the same; in a graph of citations, what is cited together.
+    """
+
+    def backward(P: csr_array) -> csr_array:
+        Q = csr_array(P.T)
+        return scale_rows(Q, Q.sum(axis=1))
+
+    P = hits.views["hits"].transitions
+    yield "hits", [P] if hits.is_directed else [P, backward(P)]
+    for view in list(hits.views)[1:]:
+        yield view, [backward(hits.views[view].transitions)]
+
+
+class Coordinates:
+    """Coordinates of the sparse matrix: singular vectors of its rows, scaled to length one."""
+
+    def __init__(self, known: HitBlock):
+        self.views = list(known.views)[1:] or ["hits"]
+        U = self._beside(known)
+        self.column_scale = 1.0 / np.sqrt(1.0 + np.asarray(U.sum(axis=0)).ravel())
+        number = max(1, min(COORDINATES, len(known) // 8))
+        _, _, vectors = randomized_svd(self._unit_rows(U), number, random_state=0)
+        self.vectors = vectors.T
+
+    def __call__(self, new: HitBlock) -> NDArray:
+        """Coordinates of items, of length one."""
+        Z = self._unit_rows(self._beside(new)) @ self.vectors
+        lengths = np.linalg.norm(Z, axis=1, keepdims=True)
+        return Z / np.where(lengths > 0.0, lengths, 1.0)
+
+    def _beside(self, hits: HitBlock) -> csr_array:
+        return csr_array(hstack([hits.views[view].relative for view in self.views], format="csr"))
+
+    def _unit_rows(self, U: csr_array) -> csr_array:
+        X = scale_rows(U, lengths_of(U))
+        values = X.data * self.column_scale[X.indices]
+        return csr_array((values, X.indices, X.indptr), X.shape)
+
+
+class ClippedUnits:
+    """Columns clipped to quantiles of the training items and standardized; constant ones become 0."""
+
+    def __init__(self, F: NDArray, weight: NDArray):
+        self.low, self.high = np.quantile(F, [CLIP, 1.0 - CLIP], axis=0)
+        clipped = np.clip(F, self.low, self.high)
+        self.mean = np.average(clipped, axis=0, weights=weight)
+        deviation = np.sqrt(np.average((clipped - self.mean) ** 2, axis=0, weights=weight))
+        is_constant = deviation <= 1e-13 * np.abs(self.mean)
+        self.scale = np.where(is_constant, np.inf, deviation)
+
+    def __call__(self, F: NDArray) -> NDArray:
+        return (np.clip(F, self.low, self.high) - self.mean) / self.scale
+
+
+class ShareModels(HitFamily):
+    """Linear models on votes of the hits at one and at two steps, sizes of rows and coordinates of the matrix.
+
+    Settings are ("tied", penalty): a logit with the same coefficients for all classes; ("shares", penalty): logistic
+    or ridge regression on all features; ("joint", penalty): the same with coordinates of the sparse matrix.
+    """
+
+    def solve(self, known: HitBlock, Y: NDArray) -> None:
+        kinds = {kind for kind, _ in self.settings}
+        self.features = ShareFeatures(known, self.ballots)
+        views = known.views.items()
+        self.mean_largest = {
+            view: float(np.average(hits.largest, weights=known.weight)) or 1.0
+            for view, hits in views
+        }
+        self.coordinates = Coordinates(known) if "joint" in kinds else None
+        Phi = self.features.of_training(known)
+        columns = self._columns(known, Phi)
+        self.units = {kind: ClippedUnits(F, known.weight) for kind, F in columns.items()}
+        rows = np.arange(len(known))
+        if self.classify and len(rows) > LOGISTIC_ROWS:
+            rows = np.sort(np.random.RandomState(0).permutation(len(rows))[:LOGISTIC_ROWS])
+        weight = known.weight[rows]
+        self.models = []
+        for kind, penalty in self.settings:
+            if kind == "tied":
+                model: Any = tied_logit(Phi[rows], self.targets[rows], weight, penalty)
+            else:
+                F = self.units[kind](columns[kind][rows])
+                model = self._head(F, self.targets[rows], weight, penalty)
+            self.models.append(model)
+
+    def _columns(self, hits: HitBlock, Phi: NDArray) -> dict[str, NDArray]:
+        """Columns of the linear models: votes and, of every view, number, best and sum of the hits."""
+        columns = [Phi.reshape(len(Phi), -1)]
+        for view, mean in self.mean_largest.items():
+            rows = hits.views[view]
+            sizes = [rows.counts, rows.largest / mean, np.asarray(rows.relative.sum(axis=1))]
+            columns.append(np.log1p(np.column_stack(sizes)))
+        found = {"shares": np.hstack(columns)}
+        if self.coordinates is not None:
+            found["joint"] = np.hstack([found["shares"], self.coordinates(hits)])
+        return found
+
+    def _head(self, F: NDArray, targets: NDArray, weight: NDArray, penalty: float) -> Any:
+        """A fitted model; of a single class, the only one in the training part of a fold, a constant."""
+        if not self.classify:
+            return Ridge(penalty).fit(F, targets, weight)
+        labels = targets.argmax(axis=1)
+        model: Any = LogisticRegression(C=1.0 / penalty, max_iter=200, tol=1e-3)
+        if np.ptp(labels) == 0:
+            model = DummyClassifier(strategy="prior")
+        return model.fit(F, labels, weight)
+
+    def scores(self, new: HitBlock) -> NDArray:
+        Phi = self.features.of_new(new)
+        columns = self._columns(new, Phi)
+        scores = []
+        for (kind, _), model in zip(self.settings, self.models):
+            if kind == "tied":
+                scores.append(tied_scores(model, Phi))
+                continue
+            F = self.units[kind](columns[kind])
+            if not self.classify:
+                scores.append(model.predict(F).reshape(len(F), -1))
+                continue
+            logs = np.full((len(F), self.targets.shape[1]), SMALLEST_LOG)
+            proba = model.predict_proba(F)
+            logs[:, model.classes_] = np.log(np.maximum(proba, np.exp(SMALLEST_LOG)))
+            scores.append(logs)
+        return np.stack(scores)
+
+
+def tied_logit(Phi: NDArray, onehot: NDArray, weight: NDArray, penalty: float) -> NDArray:
+    """Coefficients (n_features + q,) of a conditional logit on the features of classes, the same for all classes."""
+
+    def loss(theta: NDArray) -> tuple[float, NDArray]:
+        logs = log_softmax(tied_scores(theta, Phi), axis=1)
+        error = weight[:, None] * (np.exp(logs) - onehot)
+        gradient = np.concatenate([np.einsum("ic,ifc->f", error, Phi), error.sum(axis=0)])
+        value = -np.sum(weight[:, None] * onehot * logs) + 0.5 * penalty * theta @ theta
+        return float(value), gradient + penalty * theta
+
+    start = np.zeros(Phi.shape[1] + Phi.shape[2])
+    return minimize(loss, start, jac=True, method="L-BFGS-B").x
+
+
+def tied_scores(theta: NDArray, Phi: NDArray) -> NDArray:
+    """Scores (m, q) by a conditional logit."""
+    n_features = Phi.shape[1]
+    return np.tensordot(Phi, theta[:n_features], axes=(1, 0)) + theta[n_features:]
 
 
 def lengths_of(S: csr_array) -> NDArray:
     """Euclidean lengths of the rows."""
     return np.sqrt(np.asarray(S.multiply(S).sum(axis=1)).ravel())
-
-
-def beside(blocks: Sequence[csr_array]) -> csr_array:
-    """Sparse matrices side by side."""
-    if len(blocks) == 1:
-        return blocks[0]
-    return csr_array(hstack(blocks, format="csr"))
