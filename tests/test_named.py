@@ -4,10 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
 
-from mercerless import KreinSVC, SimilarityClassifier
+from mercerless import KreinRidge, KreinSVC, SimilarityClassifier
 from mercerless.kernels import Gower, Series, Tanimoto, as_kernel
+from mercerless.kernels.adapters import SCIPY_METRICS
+from mercerless.kernels.named import SERIES_DISTANCES, SparseRows
 
 
 def test_jaccard_is_scipys():
@@ -135,5 +140,55 @@ def test_time_warping_is_that_of_a_loop():
 
 def test_time_warping_without_aeon(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "aeon", None)
+    monkeypatch.setitem(__import__("sys").modules, "aeon.distances", None)
     with pytest.raises(ImportError, match="Comparing time series needs aeon; install it with"):
         SimilarityClassifier("dtw").fit([[0.0, 1.0], [1.0, 0.0]] * 6, [0, 1] * 6)
+
+
+@pytest.mark.parametrize("metric", ["linear", "cosine", "rbf", "laplacian", "tanimoto"])
+def test_sparse_rows_are_as_good_as_dense_ones(metric):
+    random = np.random.default_rng(0)
+    X = random.poisson(0.3, size=(60, 40)).astype(float)
+    X[5] = 0.0
+    y = (X[:, :20].sum(axis=1) > X[:, 20:].sum(axis=1)).astype(int)
+    rows = SparseRows.items(csr_array(X))
+    dense = as_kernel(metric, X)(X)
+    assert_allclose(SparseRows(metric)(rows), dense, atol=1e-12)
+    assert_allclose(SparseRows(metric)(rows[:7], rows), dense[:7], atol=1e-12)
+    for model in (KreinSVC(metric), KreinRidge(metric, landmarks=None, random_state=0)):
+        expected = model.fit(X, y).predict(X)
+        sparse = model.fit(csr_array(X), y)
+        assert_allclose(sparse.predict(csr_array(X)), expected, atol=1e-6)
+        with pytest.raises(ValueError, match="X has 39 columns, but 40 were seen in fit"):
+            sparse.predict(csr_array(X[:, 1:]))
+
+
+def test_words_in_a_pipeline():
+    texts = ["the cat sat", "a cat sat down", "dogs bark", "a dog barks", "cats sit", "dogs barked"]
+    model = make_pipeline(TfidfVectorizer(), KreinSVC("cosine"))
+    assert model.fit(texts, [0, 0, 1, 1, 0, 1]).score(texts, [0, 0, 1, 1, 0, 1]) == 1.0
+
+
+@pytest.mark.slow
+def test_every_elastic_distance_takes_channels():
+    pytest.importorskip("aeon")
+    random = np.random.default_rng(0)
+    X = random.normal(size=(4, 2, 12))
+    for name in SERIES_DISTANCES:
+        D = Series(name)(X)
+        assert D.shape == (4, 4)
+        assert_array_equal(D, D.T)
+    ends = X[:, :, ::-1].reshape(4, 1, 24)
+    assert abs(Series("dtw")(X)[0, 1] - Series("dtw")(ends)[0, 1]) > 0.01
+    with pytest.raises(ValueError, match=r"all of shape \(n_channels, n_times\)"):
+        Series("dtw")([X[0], X[1, :1]])
+
+
+@pytest.mark.parametrize("name", sorted(SCIPY_METRICS))
+def test_metrics_of_scipy(name):
+    X = np.abs(np.random.default_rng(0).normal(size=(9, 4)))
+    X[:, 0] = X[:, 0] > 0.7
+    kernel = as_kernel(name)
+    given = X != 0 if name in ("dice", "rogerstanimoto", "russellrao", "sokalsneath", "yule") else X
+    assert_allclose(kernel(X), cdist(given, given, name))
+    assert not kernel.is_similarity

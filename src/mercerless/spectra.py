@@ -64,7 +64,7 @@ class Spectrum(NamedTuple):
     (array([-2.,  2.]), (1, 1, 1))
     """
 
-    values: NDArray
+    values: NDArray[np.float64]
     vectors: NDArray
     n_dropped: int
 
@@ -165,7 +165,7 @@ def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefi
     >>> report.negative_mass, report.is_psd
     (0.25, False)
     """
-    values: NDArray
+    values: NDArray[np.float64]
     if np.ndim(K) == 1:
         values = check_real(np.asarray(K)[None, :], "eigenvalues")[0].astype(np.float64)
         rounding = 0.0

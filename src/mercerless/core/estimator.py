@@ -17,6 +17,7 @@ import numpy as np
 import sklearn
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -50,6 +51,7 @@ from mercerless.core.validation import (
 from mercerless.kernels import Kernel, PairFunction, as_kernel
 from mercerless.kernels.base import own_kernel
 from mercerless.kernels.items import takes_objects
+from mercerless.kernels.named import SPARSE_KERNELS, SparseRows
 from mercerless.lowrank import Landmarks, select_landmarks
 
 E = TypeVar("E")
@@ -195,11 +197,14 @@ class KernelEstimator(FittedEstimator):
         Rows of weight 0 do not affect the kernel's default parameters.
         """
         self._forget_columns()
-        if takes_objects(as_kernel(self.kernel)):
-            items = self._check_items(X, reset=True)
+        given = self.kernel
+        if issparse(X) and isinstance(given, str) and given in SPARSE_KERNELS:
+            given = SparseRows(given)
+        if takes_objects(as_kernel(given)):
+            items = self._check_items(X, True, isinstance(given, SparseRows))
             check_consistent_length(items, weight)
             used = items[used_rows(weight, len(items))]
-            kernel = as_kernel(self.kernel, used)
+            kernel = as_kernel(given, used)
             if self._directed:
                 kernel = in_both_directions(kernel, self.kernel)
             return own_kernel(kernel), items
@@ -252,8 +257,9 @@ class KernelEstimator(FittedEstimator):
     def _test_items(self, X: Any) -> Any:
         """Validated new items; rows of similarities to the training items for a precomputed kernel."""
         check_is_fitted(self)
-        if takes_objects(as_kernel(self.kernel)):
-            return self._check_items(X, reset=False)
+        is_sparse = isinstance(self.kernel_, SparseRows)
+        if is_sparse or takes_objects(as_kernel(self.kernel)):
+            return self._check_items(X, False, is_sparse)
         if is_dask(X):
             X = check_rows(X)
             if X.shape[1] != self.n_features_in_:
@@ -283,8 +289,10 @@ class KernelEstimator(FittedEstimator):
         self._check_labels(reverse, name="reverse")
         return rows
 
-    def _check_items(self, X: Any, reset: bool) -> NDArray:
+    def _check_items(self, X: Any, reset: bool, is_sparse: bool = False) -> NDArray:
         """Rows of a numeric table, checked as in scikit-learn, or objects as they are; the training items decide."""
+        if is_sparse:
+            return SparseRows.items(X)
         items = as_items(X)
         if items.ndim == 2:
             self._numeric_items = reset or self._numeric_items

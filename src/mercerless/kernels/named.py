@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, vstack
+from sklearn.metrics.pairwise import pairwise_kernels
 
 from mercerless.core.memory import check_memory, row_blocks
 from mercerless.core.optional import import_optional
@@ -68,6 +70,85 @@ class Tanimoto(Kernel):
         both_empty = total == 0
         np.divide(common, total, out=out, where=~both_empty)
         out[both_empty] = 1.0
+
+
+#: Kernels of sparse rows by name: they need products or differences of sparse rows only.
+SPARSE_KERNELS = frozenset("cosine laplacian linear poly polynomial rbf sigmoid tanimoto".split())
+
+
+class SparseRows(MatrixFunction):
+    """A kernel of the rows of a sparse matrix by name, without ever making them dense.
+
+    Estimators use it for sparse feature rows, such as those of a TF-IDF vectorizer.
+
+    Parameters
+    ----------
+    metric : str, default="cosine"
+        ``"cosine"``, ``"laplacian"``, ``"linear"``, ``"poly"``, ``"rbf"`` or ``"sigmoid"`` as in scikit-learn, or
+        ``"tanimoto"``.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from mercerless.kernels.named import SparseRows
+    >>> SparseRows("linear")(SparseRows.items(csr_array([[1.0, 0.0], [2.0, 3.0]])))
+    array([[ 1.,  2.],
+           [ 2., 13.]])
+    """
+
+    symmetric = True
+    is_similarity = True
+    _pairs_at_once = 2**24
+
+    def __init__(self, metric: str = "cosine"):
+        self.metric = metric
+
+    @staticmethod
+    def items(X: Any) -> NDArray:
+        """The rows of a sparse matrix as items.
+
+        Parameters
+        ----------
+        X : sparse matrix of shape (n, n_features)
+            The matrix.
+
+        Returns
+        -------
+        ndarray of object of shape (n,)
+            One sparse matrix per row.
+        """
+        X = csr_array(X)
+        if not np.isfinite(X.data).all():
+            raise ValueError("X has entries that are NaN or infinite; replace them first.")
+        rows = np.empty(X.shape[0], dtype=object)
+        for i in range(len(rows)):
+            rows[i] = X[[i]]
+        return rows
+
+    def _check_alone(self, K: NDArray, rows: NDArray, columns: NDArray) -> None:
+        """Every value depends on its two rows only."""
+
+    def function(self, A: Any, B: Any) -> NDArray:  # type: ignore[override]
+        """The values of all pairs.
+
+        Parameters
+        ----------
+        A, B : list of sparse matrices of one row
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (len(A), len(B))
+            The values.
+        """
+        X, Y = vstack(A, format="csr"), vstack(B, format="csr")
+        if X.shape[1] != Y.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} columns, but {Y.shape[1]} were seen in fit")
+        if self.metric != "tanimoto":
+            return pairwise_kernels(X, Y, metric=self.metric)
+        common = (X @ Y.T).toarray()
+        total = (X * X).sum(axis=1)[:, None] + (Y * Y).sum(axis=1) - common
+        return np.divide(common, total, out=np.ones_like(common), where=total != 0)
 
 
 class Gower(Kernel):
