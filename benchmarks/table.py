@@ -1,12 +1,14 @@
 """The table learner beside boosted trees, on tables of Python packages and of the papers' data sets.
 
-    python -m benchmarks.table packages papers large ablation properties
+    python -m benchmarks.table packages papers ablation intervals large
 
 Every table has one split at random: at most `rows` training rows and at most 1500 test rows. Peers are tuned as people
-tune them: LightGBM by a random search of 30 settings, CatBoost by five depths and rates, both by five folds.
+tune them: LightGBM by a random search of 30 settings, CatBoost by five depths and rates, both by three folds.
 """
 
 import os
+import pickle
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,9 +22,11 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
+from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
 
+from benchmarks.common import main, seconds, write
 from mercerless import TableClassifier, TableEncoder, TableRegressor
 
 #: Package, item, target, columns that give the target away, and whether the target is a class.
@@ -156,7 +160,7 @@ def lightgbm_search(table: Table) -> Any:
     kind = LGBMClassifier if table.classify else LGBMRegressor
     scoring = "neg_log_loss" if table.classify else "neg_mean_squared_error"
     model = kind(n_jobs=1, verbosity=-1, random_state=0)
-    search = RandomizedSearchCV(model, SEARCH, n_iter=30, scoring=scoring, random_state=0)
+    search = RandomizedSearchCV(model, SEARCH, n_iter=30, scoring=scoring, cv=3, random_state=0)
     return make_pipeline(TableEncoder(), search)
 
 
@@ -187,22 +191,10 @@ def hist_boosting(table: Table) -> Any:
 
 def xgboost(table: Table) -> Any:
     """XGBoost, 200 trees of depth 4."""
-    from sklearn.preprocessing import LabelEncoder
     from xgboost import XGBClassifier, XGBRegressor
 
-    options = {"n_estimators": 200, "max_depth": 4, "learning_rate": 0.1, "n_jobs": 1}
-    if not table.classify:
-        return make_pipeline(TableEncoder(), XGBRegressor(**options))
-
-    class Coded(XGBClassifier):
-        def fit(self, X: Any, y: Any) -> Any:
-            self.names = LabelEncoder().fit(y)
-            return super().fit(X, self.names.transform(y))
-
-        def predict(self, X: Any) -> Any:
-            return self.names.inverse_transform(super().predict(X))
-
-    return make_pipeline(TableEncoder(), Coded(**options))
+    kind = XGBClassifier if table.classify else XGBRegressor
+    return make_pipeline(TableEncoder(), kind(n_estimators=200, max_depth=4, n_jobs=1))
 
 
 def mercerless(table: Table) -> Any:
@@ -214,8 +206,178 @@ LEARNERS: dict[str, Callable[[Table], Any]] = {
     "mercerless": mercerless,
     "LightGBM, 30 settings": lightgbm_search,
     "CatBoost": catboost,
-    "CatBoost, 5 settings": lambda table: catboost(table, tuned=True),
     "ExtraTrees": extra_trees,
     "HistGradientBoosting": hist_boosting,
     "XGBoost": xgboost,
 }
+SLOW = {"CatBoost, 5 settings": lambda table: catboost(table, tuned=True)}
+AVERAGED = ("LightGBM, 30 settings", "CatBoost", "ExtraTrees")
+
+
+def figures(truth: NDArray, predicted: NDArray, classify: bool) -> dict[str, float]:
+    """R2, or accuracy, log-loss and the area under the ROC curve of two classes."""
+    if not classify:
+        return {"R2": r2_score(truth, predicted)}
+    proba = np.clip(predicted, 1e-6, None)
+    proba = proba / proba.sum(axis=1, keepdims=True)
+    found = {
+        "accuracy": accuracy_score(truth, predicted.argmax(axis=1)),
+        "log-loss": log_loss(truth, proba, labels=np.arange(proba.shape[1])),
+    }
+    if proba.shape[1] == 2:
+        found["AUC"] = roc_auc_score(truth, predicted[:, 1])
+    return found
+
+
+def compared(table: Table, learners: dict[str, Callable[[Table], Any]]) -> list[dict]:
+    """Every learner on one table, and the equal average of three."""
+    X, T = table.X.iloc[table.train], table.X.iloc[table.test]
+    y, truth = table.y[table.train], table.y[table.test]
+    if table.classify:
+        classes = np.unique(y)
+        y, truth = np.searchsorted(classes, y), np.searchsorted(classes, truth)
+    else:
+        y, truth = y.astype(float), truth.astype(float)
+    rows = []
+    predictions = {}
+    about = {"table": table.name, "rows": len(y), "columns": X.shape[1]}
+    for name, make in learners.items():
+        model = make(table)
+        fit_seconds = seconds(lambda model=model: model.fit(X, y))
+        predict = model.predict_proba if table.classify else model.predict
+        predicted = predictions[name] = predict(T)
+        predict_seconds = seconds(lambda predict=predict: predict(T))
+        row = about | {"learner": name} | figures(truth, predicted, table.classify)
+        row |= {"fit s": fit_seconds, "predict s": predict_seconds}
+        rows.append(row | {"MB": len(pickle.dumps(model)) / 1e6})
+    if set(AVERAGED) <= set(learners):
+        mean = np.mean([predictions[name] for name in AVERAGED], axis=0)
+        name = "equal average of LightGBM, CatBoost, ExtraTrees"
+        rows.append(about | {"learner": name} | figures(truth, mean, table.classify))
+    return rows
+
+
+def mean_ranks(rows: list[dict]) -> list[dict]:
+    """Mean rank of every learner in every figure, and medians of cost relative to LightGBM's search."""
+    results = pd.DataFrame(rows)
+    ranks = {}
+    for name in ("R2", "accuracy", "log-loss", "AUC"):
+        if name in results:
+            wide = results.pivot(index="table", columns="learner", values=name).dropna(how="all")
+            wide = wide.round(4)
+            ranks[f"rank in {name}"] = wide.rank(axis=1, ascending=name == "log-loss").mean()
+    for cost in ("fit s", "predict s"):
+        wide = results.pivot(index="table", columns="learner", values=cost)
+        ranks[f"{cost} / LightGBM's"] = wide.div(wide["LightGBM, 30 settings"], axis=0).median()
+    ranks["median MB"] = results.groupby("learner")["MB"].median()
+    table = pd.DataFrame(ranks).round(2).sort_values("rank in log-loss")
+    return table.rename_axis("learner").reset_index().to_dict("records")
+
+
+def race(name: str, tables: Iterator[Table]) -> None:
+    """All learners on all tables: one row each, and the mean ranks."""
+    rows: list[dict] = []
+    for table in tables:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rows += compared(table, LEARNERS)
+        rounded = [
+            {k: round(v, 4) if isinstance(v, float) else v for k, v in r.items()} for r in rows
+        ]
+        write(f"table_{name}", rounded)
+    write(f"table_{name}_ranks", mean_ranks(rows))
+
+
+def ablation() -> None:
+    """The change of the error (1 - R2, or log-loss) without each kind of member, in per cent."""
+    names = ("kernel", "linear", "boosted", "randomized")
+    variants = {"all": "auto"} | {f"without {n}": [m for m in names if m != n] for n in names}
+    errors: dict[str, list[float]] = {name: [] for name in variants}
+    kinds = []
+    for table in package_tables():
+        for name, members in variants.items():
+            model = mercerless(table).set_params(members=members)
+            row = compared(table, {name: lambda table, model=model: model})[0]
+            errors[name].append(row.get("log-loss", 1.0 - row.get("R2", 0.0)))
+        kinds.append(table.classify)
+    rows = []
+    for name in list(variants)[1:]:
+        change = 100.0 * np.log(np.divide(errors[name], errors["all"]))
+        for kind, label in ((False, "numbers"), (True, "classes")):
+            some = change[np.array(kinds) == kind]
+            error = some.std(ddof=1) / np.sqrt(len(some))
+            rows.append(
+                {"members": name, "targets": label, "tables": len(some)}
+                | {"error, %": round(some.mean(), 2), "standard error": round(error, 2)}
+                | {"median, %": round(float(np.median(some)), 2)}
+            )
+    write("table_ablation", rows)
+
+
+def intervals() -> None:
+    """Coverage of 90 % intervals, also per fifth of the predictions, and widths."""
+    rows = []
+    for table in package_tables():
+        if table.classify:
+            continue
+        model = mercerless(table).fit(table.X.iloc[table.train], table.y[table.train].astype(float))
+        T, truth = table.X.iloc[table.test], table.y[table.test].astype(float)
+        low, high = model.predict_interval(T, 0.9).T
+        inside = (low <= truth) & (truth <= high)
+        fifths = np.array_split(np.argsort(model.predict(T), kind="stable"), 5)
+        row: dict[str, Any] = {"table": table.name, "rows": len(table.train)}
+        row["coverage"] = round(inside.mean(), 3)
+        row |= {f"fifth {k + 1}": round(inside[f].mean(), 3) for k, f in enumerate(fifths)}
+        row["mean / median width"] = round(float((high - low).mean() / np.median(high - low)), 2)
+        rows.append(row)
+    write("table_intervals", rows)
+
+
+def beside_stopped_boosting(table: Table) -> dict[str, Any]:
+    """R2 and processor time beside LightGBM that is stopped by a fifth of the rows."""
+    from lightgbm import LGBMRegressor, early_stopping
+
+    X, y = table.X.iloc[table.train], table.y[table.train].astype(float)
+    T, truth = table.X.iloc[table.test], table.y[table.test].astype(float)
+    model, peer, encoder = (
+        mercerless(table),
+        LGBMRegressor(2000, n_jobs=1, verbosity=-1),
+        TableEncoder(),
+    )
+    ours = seconds(lambda: model.fit(X, y))
+    A = encoder.fit_transform(X, y)
+    fifth = len(y) // 5
+    held_out = {"eval_X": A[:fifth], "eval_y": y[:fifth]}
+    stop = [early_stopping(20, verbose=False)]
+    theirs = seconds(lambda: peer.fit(A[fifth:], y[fifth:], **held_out, callbacks=stop))
+    return {
+        "table": table.name,
+        "rows": len(y),
+        "R2": round(model.score(T, truth), 4),
+        "R2, LightGBM": round(r2_score(truth, peer.predict(encoder.transform(T))), 4),
+        "fit s": round(ours, 1),
+        "fit s, LightGBM": round(theirs, 1),
+    }
+
+
+def large() -> None:
+    """Tables of many rows."""
+    rows = []
+    for n in (2_000, 10_000, 30_000):
+        for table in package_tables(n):
+            if len(table.train) >= 0.9 * n and not table.classify:
+                rows.append(beside_stopped_boosting(table))
+    write("table_large", rows)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(
+        {
+            "packages": lambda: race("packages", package_tables()),
+            "papers": lambda: race("papers", paper_tables()),
+            "ablation": ablation,
+            "intervals": intervals,
+            "large": large,
+        }
+    )

@@ -336,7 +336,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self : TableEncoder
             The fitted encoder.
         """
-        self._learn(*self._check_training(X, y, sample_weight))
+        self.learn(*self._check_training(X, y, sample_weight))
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray:
@@ -356,7 +356,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (n, n_features_out)
             The encoded rows.
         """
-        return self._learn(*self._check_training(X, y, sample_weight))
+        return self.learn(*self._check_training(X, y, sample_weight))
 
     def transform(self, X: Any) -> NDArray:
         """Encode new rows; columns of a data frame are matched by name.
@@ -471,7 +471,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return y[:, None].astype(float), None
         return (y[:, None] == values[min(1, len(values) - 1) * (len(values) == 2) :]) * 1.0, y
 
-    def _learn(
+    def learn(
         self, columns: list[Column], Y: NDArray | None, weight: NDArray, folds: Sequence[Split]
     ) -> NDArray:
         """Fit the parts of all columns; returns the encoded training rows."""

@@ -79,21 +79,33 @@ class Solution(NamedTuple):
 class _Table(ConformalMixin, FittedEstimator):
     """What the regressor and the classifier share."""
 
-    members: str | Sequence[str]
-    kinds: Mapping[Any, str] | None
-    cv: Any
-    time_ordered: bool
-    max_rows: int
-    random_state: Any
     encoder_: TableEncoder
     members_: list[Member]
-    average_: Average
+    _weighing: Average
+    _seed: Any
     _units: Standard
     _ways: list[Way]
     _sample: NDArray
     _importances: NDArray | None
     _scatter: Scatter
     _without_out_of_fold = "fit it on more rows"
+
+    def __init__(
+        self,
+        members: str | Sequence[str] = "auto",
+        *,
+        kinds: Mapping[Any, str] | None = None,
+        cv: Any = None,
+        time_ordered: bool = False,
+        max_rows: int = 500_000,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.members = members
+        self.kinds = kinds
+        self.cv = cv
+        self.time_ordered = time_ordered
+        self.max_rows = max_rows
+        self.random_state = random_state
 
     @with_callbacks
     @all_or_nothing
@@ -123,16 +135,17 @@ class _Table(ConformalMixin, FittedEstimator):
             The fitted estimator.
         """
         self._check_parameters()
+        self._seed = self.random_state
+        if not isinstance(self.random_state, (int, np.integer)):
+            self._seed = check_random_state(self.random_state).randint(2**31 - 1)
         with self._progress() as progress, one_blas_thread():
             self._fit(X, y, sample_weight, groups, progress)
         return self
 
     def _check_parameters(self) -> None:
         check_number("max_rows", self.max_rows, whole=True)
-        names = MEMBERS if isinstance(self.members, str) else tuple(self.members)
-        if (isinstance(self.members, str) and self.members != "auto") or not set(names) <= {
-            *MEMBERS
-        }:
+        names = MEMBERS if self.members == "auto" else self.members
+        if isinstance(names, str) or not set(names) <= set(MEMBERS):
             raise ValueError(
                 f"members={self.members!r} must be 'auto' or a list of {', '.join(MEMBERS)}."
             )
@@ -149,11 +162,11 @@ class _Table(ConformalMixin, FittedEstimator):
             groups = check_groups(groups, len(target))
         used = np.flatnonzero(weight)
         if len(used) > self.max_rows:
-            order = np.random.RandomState(self._seed()).permutation(len(used))
+            order = np.random.RandomState(self._seed).permutation(len(used))
             used = used[np.sort(order[: self.max_rows])]
         if len(used) < len(target) or is_lazy(X):
             X = rows_of(X, used)
-        self.encoder_ = TableEncoder(self.kinds, random_state=self._seed())
+        self.encoder_ = TableEncoder(self.kinds, random_state=self._seed)
         columns = self.encoder_.read_training(X)
         if len(used) < 2:
             raise ValueError(f"X has n_samples={len(used)} with weight; at least two are needed.")
@@ -184,11 +197,6 @@ class _Table(ConformalMixin, FittedEstimator):
             raise ValueError("cv holds out a row twice; use a splitter without overlaps.")
         return [split for split in folds if len(split[0]) and len(split[1])]
 
-    def _seed(self) -> int:
-        if isinstance(self.random_state, (int, np.integer)):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
     def _folds(self, training: Training, labels: NDArray | None) -> list[Split]:
         """The folds that the members are judged on."""
         n = len(training.target)
@@ -197,7 +205,7 @@ class _Table(ConformalMixin, FittedEstimator):
             return training.folds
         items = row_codes(training.columns)
         options: dict[str, Any] = {"classify": labels is not None, "groups": training.groups}
-        options["random_state"] = self._seed()
+        options["random_state"] = self._seed
         if n <= ALL_FOLDS or self.cv is not None:
             return make_folds(self.cv, items, target, **options)
         share = min(0.2, MOST_HELD_OUT / n)
@@ -209,9 +217,9 @@ class _Table(ConformalMixin, FittedEstimator):
         rest = np.setdiff1d(np.arange(n), np.concatenate([test for _, test in folds]))
         folds = list(folds)
         if len(rest):
-            inner = assign_folds(5, len(rest), random_state=self._seed())
+            inner = assign_folds(5, len(rest), random_state=self._seed)
             folds += [(rest[train], rest[test]) for train, test in splits_of(inner)]
-        A = self.encoder_._learn(training.columns, Y, training.weight, folds)
+        A = self.encoder_.learn(training.columns, Y, training.weight, folds)
         self._units = Standard.fit(A)
         return self._units(A)
 
@@ -259,7 +267,7 @@ class _Table(ConformalMixin, FittedEstimator):
 
     def _candidates(self, rows: Rows) -> Any:
         """The members, the cheap ones first, so that trees know their rivals."""
-        names = MEMBERS if isinstance(self.members, str) else tuple(self.members)
+        names = MEMBERS if self.members == "auto" else self.members
         if "kernel" in names:
             yield from kernel_members(rows)
         makers = {"linear": Linear, "boosted": Boosted, "randomized": Randomized}
@@ -287,14 +295,14 @@ class _Table(ConformalMixin, FittedEstimator):
         weights = dict.fromkeys((member.name for member in members), 0.0)
         for way, weight in zip(ways, solution.average.weights):
             weights[members[way.member].name] += float(weight)
-        names = {"feature_names_in_": getattr(self.encoder_, "feature_names_in_", None)}
+        if hasattr(self.encoder_, "feature_names_in_"):
+            others["feature_names_in_"] = self.encoder_.feature_names_in_
         self._set_fitted(
             n_features_in_=self.encoder_.n_features_in_,
-            **{name: value for name, value in names.items() if value is not None},
             encoder_=self.encoder_,
             members_=members,
             weights_=weights,
-            average_=solution.average,
+            _weighing=solution.average,
             errors_=solution.errors,
             certificate_=solution.average.residual,
             notes_=self._notes() + notes,
@@ -314,10 +322,7 @@ class _Table(ConformalMixin, FittedEstimator):
         """Probabilities, or numbers in standard units (n, 1), of encoded rows."""
         with one_blas_thread():
             outputs = {number: member.predict(Z) for number, member in enumerate(self.members_)}
-        return self.average_(candidate_scores(self._number_target(), self._ways, outputs))
-
-    def _number_target(self) -> NumberTarget | None:
-        return getattr(self, "target_", None)
+        return self._weighing(candidate_scores(getattr(self, "target_", None), self._ways, outputs))
 
     @property
     def feature_importances_(self) -> NDArray:
@@ -415,23 +420,6 @@ class TableRegressor(RegressorMixin, _Table):
     True
     """
 
-    def __init__(
-        self,
-        members: str | Sequence[str] = "auto",
-        *,
-        kinds: Mapping[Any, str] | None = None,
-        cv: Any = None,
-        time_ordered: bool = False,
-        max_rows: int = 500_000,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.members = members
-        self.kinds = kinds
-        self.cv = cv
-        self.time_ordered = time_ordered
-        self.max_rows = max_rows
-        self.random_state = random_state
-
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, progress: Progress) -> None:
         X = as_frame(X)
         y = check_targets(y, type(self).__name__)
@@ -456,7 +444,7 @@ class TableRegressor(RegressorMixin, _Table):
         target = NumberTarget.fit(y, weight)
         folds = self._folds(training, None)
         Z = self._encode(training, target(y)[:, :1], folds)
-        rows = Rows(Z, target(y), None, 0, weight, folds, self._seed())
+        rows = Rows(Z, target(y), None, 0, weight, folds, self._seed)
         solution = self._solve(rows, target, training.groups, progress)
         held_out = solution.held_out
         assert solution.average.out_of_fold is not None
@@ -559,13 +547,15 @@ class TableClassifier(ClassifierMixin, _Table):
         class_weight: dict | str | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
-        self.members = members
-        self.kinds = kinds
-        self.cv = cv
-        self.time_ordered = time_ordered
-        self.max_rows = max_rows
+        super().__init__(
+            members,
+            kinds=kinds,
+            cv=cv,
+            time_ordered=time_ordered,
+            max_rows=max_rows,
+            random_state=random_state,
+        )
         self.class_weight = class_weight
-        self.random_state = random_state
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, progress: Progress) -> None:
         name = type(self).__name__
@@ -584,7 +574,7 @@ class TableClassifier(ClassifierMixin, _Table):
         Y = class_targets(labels, len(classes))
         folds = self._folds(training, labels)
         Z = self._encode(training, Y, folds)
-        rows = Rows(Z, Y, labels, len(classes), training.weight, folds, self._seed())
+        rows = Rows(Z, Y, labels, len(classes), training.weight, folds, self._seed)
         solution = self._solve(rows, None, training.groups, progress)
         held_out = solution.held_out
         weight = training.weight[held_out]
@@ -671,11 +661,7 @@ def row_codes(columns: Sequence[Column]) -> NDArray:
             place: dict[Any, int] = {}
             codes[:, j] = [place.setdefault(word, len(place)) for word in column.values]
         else:
-            numbers = column.as_numbers()
-            gaps = np.isnan(numbers)
-            codes[:, j] = np.where(
-                gaps, np.median(numbers[~gaps]) if not gaps.all() else 0.0, numbers
-            )
+            codes[:, j] = np.nan_to_num(column.as_numbers(), nan=0.0)
     return Standard.fit(codes)(codes)
 
 
