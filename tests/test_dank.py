@@ -5,8 +5,7 @@ import pytest
 from joblib import parallel_config
 from oracles.dank import polished_machine
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_friedman1, make_moons
+from sklearn.datasets import load_breast_cancer, load_wine, make_friedman1, make_moons
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
@@ -119,15 +118,6 @@ def test_adaptation_is_the_minimizer_in_factored_form(moons):
         sum(a.size for a in (adaptation.parts[0].factor, adaptation.parts[0].offset))
         < len(y) ** 2 / 4
     )
-
-
-def test_strings_as_items():
-    words = ["aab", "aba", "abb", "baa", "xyz", "xzy", "yxz", "zzy", "aaa", "xxz"]
-    labels = np.array(["a", "a", "a", "a", "x", "x", "x", "x", "a", "x"])
-    model = DANKClassifier(
-        lambda s, t: float(sum(min(s.count(c), t.count(c)) for c in "abxyz")), C=10.0
-    )
-    assert model.fit(words, labels).predict(["bba", "zyx"]).tolist() == ["a", "x"]
 
 
 # Prediction
@@ -271,15 +261,6 @@ def test_adaptation_of_weighted_rows_is_that_of_repeated_ones(moons, rank_penalt
     np.testing.assert_allclose(weighted, repeated[np.ix_(first, first)], rtol=0, atol=0.01 * size)
 
 
-def test_class_weight_multiplies_sample_weight(moons):
-    X, y = moons
-    by_class = DANKClassifier(C=2.0, tol=1e-6, class_weight={0: 3.0, 1: 1.0}).fit(X, y)
-    by_row = DANKClassifier(C=2.0, tol=1e-6).fit(X, y, sample_weight=np.where(y == 0, 3.0, 1.0))
-    np.testing.assert_allclose(
-        by_class.decision_function(X), by_row.decision_function(X), atol=1e-8
-    )
-
-
 # Invariances
 
 
@@ -327,29 +308,6 @@ def test_pairs_of_classes_equal_two_class_fits():
     np.testing.assert_allclose(near.decision_function(X), plain.decision_function(X), atol=2e-3)
 
 
-def test_probabilities_come_from_held_out_scores():
-    X, y = load_iris(return_X_y=True)
-    rng = np.random.default_rng(0)
-    # nothing to learn: honest probabilities are near the class shares
-    noise = rng.normal(size=X.shape)
-    machine = DANKClassifier(Gaussian(0.3), C=100.0)
-    assert machine.fit(noise, y).score(noise, y) == 1.0  # the training scores would claim certainty
-    model = CalibratedClassifierCV(machine, ensemble=False).fit(noise, y)
-    assert model.predict_proba(noise).max(axis=1).mean() < 0.6
-    model = CalibratedClassifierCV(DANKClassifier(Gaussian(1.0), C=4.0), ensemble=False).fit(X, y)
-    P = model.predict_proba(X)
-    np.testing.assert_allclose(P.sum(axis=1), 1.0)
-    assert np.mean(P.argmax(axis=1) == y) > 0.95
-    K = Gaussian(1.0)(X)
-    other = (
-        CalibratedClassifierCV(DANKClassifier("precomputed", C=4.0), ensemble=False)
-        .fit(K, y)
-        .predict_proba(K)
-    )
-    np.testing.assert_allclose(other, P, atol=2e-3)
-    assert not hasattr(DANKClassifier(), "predict_proba")
-
-
 # Scale
 
 
@@ -385,19 +343,6 @@ def test_one_part_equals_undivided_and_parts_are_separate(moons):
     again = DANKClassifier(C=4.0, n_parts=3, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
     assert model.score(X, y) > DANKClassifier(C=4.0).fit(X, y).score(X, y) - 0.02
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kernel", [Gaussian(0.5), Laplace(1.0)])
-def test_parts_do_not_depend_on_workers_or_backend(kernel):
-    X, y = make_moons(300, noise=0.25, random_state=0)
-    model = DANKClassifier(kernel, C=4.0, n_parts=3, random_state=0)
-    reference = clone(model).fit(X, y).decision_function(X)
-    for backend, n_jobs in (("threading", 2), ("threading", 3), ("loky", 2)):
-        with parallel_config(backend, n_jobs=n_jobs):
-            np.testing.assert_allclose(
-                clone(model).fit(X, y).decision_function(X), reference, rtol=0, atol=1e-8
-            )
 
 
 def test_parts_need_no_more_memory_than_their_own_rows(moons):

@@ -86,15 +86,6 @@ def test_projection_equals_newton_and_is_feasible(scale):
         np.testing.assert_allclose(v, other, rtol=0, atol=1e-12 * scale)
 
 
-def test_projection_is_the_nearest_point():
-    rng = np.random.default_rng(1)
-    lo, hi = -rng.random(12), rng.random(12)
-    z = rng.normal(size=12)
-    v = project(z, lo, hi)
-    for other in random_feasible(rng, lo, hi, 500):
-        assert (z - v) @ (other - v) <= 1e-10
-
-
 def test_snap_keeps_zeros():
     lo, hi = np.zeros(6), np.array([1.0, 1, 1, 0, 0, 0])
     lo[3:] = -1.0
@@ -334,37 +325,6 @@ def test_kernel_scale_only_rescales(scale):
     _, scaled = solve(K * scale, p, lo / scale, hi / scale, epsilon, v / scale, tol=1e-8)
     np.testing.assert_allclose(scaled.dual * scale, reference.dual, atol=1e-6)
     np.testing.assert_allclose(scaled.intercept, reference.intercept, atol=1e-6)
-
-
-def test_start_at_the_optimum_zero_is_returned():
-    K = np.eye(4)
-    p = np.array([0.05, -0.05, 0.02, 0.0])
-    solution = solve_dank(
-        blocks(K),
-        p,
-        np.full(4, -1.0),
-        np.ones(4),
-        centering_penalty=1.0,
-        rank_penalty=0.01,
-        start=np.zeros(4),
-        epsilon=0.1,
-    )
-    assert not solution.dual.any() and solution.gap == 0.0 and len(solution.support) == 0
-
-
-def test_zero_kernel_matrix():
-    p = np.array([1.0, 1, -1, -1])
-    solution = solve_dank(
-        blocks(np.zeros((4, 4))),
-        p,
-        np.minimum(0, p),
-        np.maximum(0, p),
-        centering_penalty=1.0,
-        rank_penalty=0.01,
-        start=np.array([1.0, 0, -1, 0]),
-    )
-    assert solution.gap <= 1e-4
-    np.testing.assert_allclose(solution.dual, p, atol=1e-4)
 
 
 def test_callback_sees_every_step_and_can_stop():

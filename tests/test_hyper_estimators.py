@@ -38,8 +38,10 @@ def test_the_machine_is_libsvm_on_the_flipped_matrix_of_the_learned_kernel(setti
     learner = HyperRidge(**options)
     model = HyperClassifier(learner, C=3.0).fit(X[:120], y[:120])
     kernel = clone(learner).fit(X[:120], y[:120]).kernel_
-    K, K_new = flipped_matrices(kernel(X[:120]), kernel(X[120:], X[:120]))
-    by_hand = SVC(kernel="precomputed", C=3.0 / kernel_unit(K)).fit(K, y[:120])
+    rows = model.X_fit_  # in an order of their own: libsvm's last digits depend on it
+    labels = y[[int(np.flatnonzero((X[:120] == row).all(axis=1))[0]) for row in rows]]
+    K, K_new = flipped_matrices(kernel(rows), kernel(X[120:], rows))
+    by_hand = SVC(kernel="precomputed", C=3.0 / kernel_unit(K)).fit(K, labels)
     expected = by_hand.decision_function(K_new)
     assert_allclose(model.decision_function(X[120:]), expected, rtol=1e-5, atol=1e-7)
     assert model.score(X[120:], y[120:]) > 0.85

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.estimator import FittedEstimator, all_or_nothing
+from mercerless.core.folds import cv_of_rows
 from mercerless.core.optional import with_callbacks
 from mercerless.core.threads import blas_threads
 from mercerless.core.validation import (
@@ -61,7 +62,9 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         """
         rows = validate_data(self, X, dtype=[np.float64, np.float32])
         target, classes, moments = encode_target(y, len(rows), self.target)
-        order = order_of_items(rows, target, self.cv)
+        order = order_of_items(rows, target)
+        labels = None if target.kind == "similarity" else target.values
+        cv = cv_of_rows(self.cv, order, len(rows), labels)
         items = rows[order].astype(float, copy=False)
         target = target.take(order)
         task = self._regression(len(rows), target.kind)
@@ -74,7 +77,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
                 """Call back after a candidate or iteration; whether a callback requests a stop."""
                 return progress.step({"stage": "iteration", **info})
 
-            choice = choose_regression(task, items, target, self.cv, random, report)
+            choice = choose_regression(task, items, target, cv, random, report)
             task = choice.task
             if choice.against_constant is not None:
                 warn_if_folds_are_useless(choice.against_constant, type(self).__name__)

@@ -73,9 +73,8 @@ class Choice(NamedTuple):
 class _LearnedKernelMachine(FittedEstimator):
     """Base of the classifier and the regressor: a kernel learned from y, then a support vector machine."""
 
-    _target_kinds: tuple[
-        str, ...
-    ]  # the kinds of target that the learner may have, the default first
+    # the kinds of target that the learner may have, the default first
+    _target_kinds: tuple[str, ...]
     _make: ClassVar[type]  # the machine
 
     def __init__(
@@ -118,12 +117,15 @@ class _LearnedKernelMachine(FittedEstimator):
         check_memory(40.0 * n**2, f"The kernel matrix of {n} items", remedy=remedy)
         targets, attributes = self._encode(given)
         with blas_threads(n):
-            choice = self._choose(learner, items, targets)
+            order = order_of_items(items, encode_target(targets, n, learner.target).target)
+            cv = cv_of_rows(self.cv, order, n, targets, classify=self._make is SVC)
+            choice = self._choose(learner, items[order], targets[order], cv)
             kernel: Kernel = choice.candidate.kernel
             fitted = None
             if not choice.candidate.is_plain:
                 fitted = _with_choice(learner, choice.candidate, n).fit(items, given)
                 kernel = _without_constant(fitted.kernel_)
+            items, targets = items[order], targets[order]
             K, projector = _flipped(kernel, kernel(items))
             machine = machine_on(K, targets, self._make, choice.setting)
         self._set_fitted(
@@ -167,7 +169,7 @@ class _LearnedKernelMachine(FittedEstimator):
         check_option("the learner's target", learner.target, self._target_kinds)
         return learner
 
-    def _choose(self, learner: HyperRidge | HyperSVR, X: NDArray, y: NDArray) -> Choice:
+    def _choose(self, learner: HyperRidge | HyperSVR, X: NDArray, y: NDArray, cv: Any) -> Choice:
         """Compare kernels, learned anew without each fold, and then the machine's parameters."""
         learner._regression(len(X), learner.target)  # checks the parameters before any work
         random = check_random_state(self.random_state)
@@ -176,9 +178,8 @@ class _LearnedKernelMachine(FittedEstimator):
         candidates = _candidates(learner, X, with_plain=self.learner is None)
         if len(X) < LIMITS.fewest_items or len(candidates) * len(settings) == 1:
             return Choice(candidates[0], settings[len(settings) // 2], [])
-        order = order_of_items(X, encode_target(y, len(X), learner.target).target, self.cv)
-        rows = order[some_rows(len(X), LIMITS.tune_items, random)]
-        cv = cv_of_rows(self.cv, rows, len(X), y, classify=classify)
+        rows = some_rows(len(X), LIMITS.tune_items, random)
+        cv = cv_of_rows(cv, rows, len(X), y, classify=classify)
         fold_of = fold_numbers(cv, X[rows], y[rows], classify=classify, random_state=random)
         rows = rows[np.argsort(fold_of, kind="stable")]
         folds = slices_of(fold_of)
@@ -337,7 +338,7 @@ class HyperClassifier(NamedClassifierMixin, _LearnedKernelMachine):
     projector_ : ndarray of shape (n_samples, n_samples) or None
         Flips the negative directions of the kernel matrix; None if it has none.
     X_fit_ : ndarray of shape (n_samples, n_features)
-        The training items.
+        The training items in the order of the machine's matrix.
     certificate_ : float
         That of the learner; 0 without one.
     cv_results_ : list of dict

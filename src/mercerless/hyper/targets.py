@@ -1,7 +1,6 @@
 """Targets on pairs of items: the ideal kernel of labels or numbers, or a matrix of similarities."""
 
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,9 +159,9 @@ def _check_similarity(S: Any, n_items: int) -> NDArray:
     return (S + S.T) / 2
 
 
-def order_of_items(X: NDArray, target: PairTarget, cv: Any) -> NDArray:
-    """The order by content, or as they are if there are many items or their folds are given by position."""
-    if len(X) > LIMITS.ordered_items or not (cv is None or isinstance(cv, Integral)):
+def order_of_items(X: NDArray, target: PairTarget) -> NDArray:
+    """The order by content, or as they are if there are many items."""
+    if len(X) > LIMITS.ordered_items:
         return np.arange(len(X))
     values = [target.values] if target.values.ndim == 1 else []
     if target.kind == "classes":  # names of classes have no order
