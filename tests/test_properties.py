@@ -202,6 +202,13 @@ EXCEPTIONS = {
     ("weights_are_relative", "KreinSV"): (None, C_OF_ROWS),
     ("weights_are_relative", "DANK"): (None, C_OF_ROWS),
     ("weights_are_relative", "SimilaritySVC"): (None, C_OF_ROWS),
+    ("names_of_classes", "DANK"): (1e-3, "the solver stops at a duality gap"),
+    ("names_of_classes", "Hyper"): (1e-2, LIBSVM),
+    ("order_of_items", "HyperC"): (1e-2, LIBSVM),
+    ("order_of_items", "HyperR"): (None, "landmarks are drawn from rows"),
+    ("order_of_items", "HyperS"): (None, "landmarks are drawn from rows"),
+    ("container", "Hyper"): (5e-2, LIBSVM),
+    ("unit", "LAB"): (1e-3, "the descent of bandwidths stops at a tolerance"),
     ("sign_of_the_target", "DANK"): (1e-3, "the solver stops at a duality gap"),
     ("container", "KreinSV"): (0.1, LIBSVM),
     ("whole_weights", "KreinSV"): (None, "the folds that choose C count rows"),
@@ -846,7 +853,7 @@ def distances_for_similarities(case):
 # ------------------------------------------------------------------------------------------------ the driver
 PAIRS = [(name, case) for name, (_, holds) in PROPERTIES.items() for case in CASES if holds(case)]
 QUICK = [i for i, (_, case) in enumerate(PAIRS) if not case.cls.__name__.startswith("Hyper")]
-SAMPLE = set(random.Random(0).sample(QUICK, 0))  # TODO
+SAMPLE = set(random.Random(0).sample(QUICK, 160))
 
 
 def parameters():
