@@ -1,58 +1,84 @@
-"""On a Dask cluster of worker processes: the same results, and data that stay where they are."""
+"""The same results on a Dask cluster of separate worker processes."""
 
+import operator
+
+import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.model_selection import GridSearchCV
 
-from mercerless import KreinRidge, KreinRidgeClassifier, LABRegressor
+from mercerless import DANKClassifier, KreinRidge, KreinRidgeClassifier, KreinSVR
 from mercerless.core.blocks import reduce_rows
-from mercerless.kernels import TL1
+from mercerless.kernels import TL1, Gaussian
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 
-# Dask's own clean-up of processes and sockets speaks up late; none of it is ours.
+# Dask cleans up processes and sockets late
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-RANDOM = np.random.default_rng(0)
-X = RANDOM.normal(size=(600, 4))
-Y = np.sin(2 * X[:, 0]) + X[:, 1]
+X = np.random.default_rng(0).normal(size=(2000, 4))
+y = np.sin(X[:, 0]) + X[:, 1] ** 2
 
 
 @pytest.fixture(scope="module")
 def client():
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=":0"
-    ) as cluster:
-        with distributed.Client(cluster) as client:
-            client.wait_for_workers(2, timeout=60)
-            yield client
+    """A client of two worker processes with one thread each."""
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+def chunked(array):
+    return da.from_array(array, chunks=(300, *array.shape[1:]))
 
 
 def test_sums_do_not_depend_on_workers(client):
-    distant = da.from_array(X, chunks=(170, -1))
-    with dask.config.set(scheduler="synchronous"):
-        alone = reduce_rows(np.ndarray.sum, np.add, [distant], 32.0)
-    assert reduce_rows(np.ndarray.sum, np.add, [distant], 32.0) == alone
-    assert_allclose(alone, X.sum())
+    lazy = reduce_rows(lambda block: block.T @ block, operator.add, (chunked(X),), 40.0)
+    assert_allclose(lazy, X.T @ X, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "model, y",
-    [
-        (KreinRidge(TL1(6.0), landmarks=60, random_state=0), Y),
-        (KreinRidgeClassifier(TL1(6.0), landmarks=60, random_state=0), (Y > 0).astype(int)),
-        (LABRegressor(20, max_iter=5, random_state=0), Y),
-    ],
-    ids=lambda each: type(each).__name__,
-)
-def test_fits_equal_those_in_memory(client, model, y):
-    distant = da.from_array(X, chunks=(170, -1))
+def test_regression_equals_in_memory(client):
+    model = KreinRidge(TL1(5.0), landmarks=60, random_state=0)
     expected = model.fit(X, y).predict(X)
-    predicted = model.fit(distant, y).predict(distant)
-    assert isinstance(predicted, da.Array)
-    assert_allclose(predicted.compute(), expected, rtol=1e-6, atol=1e-4 * np.std(expected))
+    lazy = model.fit(chunked(X), chunked(y)).predict(chunked(X))
+    assert isinstance(lazy, da.Array)
+    assert_allclose(lazy.compute(), expected, rtol=1e-8)
+
+
+def test_classification_equals_in_memory(client):
+    model = KreinRidgeClassifier(TL1(5.0), landmarks=60, random_state=0)
+    expected = model.fit(X, y > 1).predict_proba(X)
+    lazy = model.fit(chunked(X), y > 1).predict_proba(chunked(X))
+    assert_allclose(lazy.compute(), expected, rtol=1e-8)
+
+
+def test_what_does_not_work_on_a_cluster_raises():
+    with pytest.raises(ValueError, match="in memory"):
+        KreinRidge(landmarks=None).fit(chunked(X), y)
+    with pytest.raises(TypeError, match="needs its data in memory"):
+        KreinSVR().fit(chunked(X), y)
+    with pytest.raises(ValueError, match="features"):
+        KreinRidge(landmarks=20).fit(X, y).predict(da.zeros((5, 3)))
+
+
+KERNELS = {"kernel": [TL1(2.0), TL1(4.0)]}
+WITH_JOBS = {
+    "parts": DANKClassifier(Gaussian(1.0), n_parts=3, random_state=0),
+    "search": GridSearchCV(KreinRidgeClassifier(random_state=0), KERNELS, cv=3),
+}
+
+
+@pytest.mark.parametrize("name", WITH_JOBS)
+def test_joblib_on_the_cluster_equals_sequential(client, name):
+    model, rows = WITH_JOBS[name], slice(0, 200)
+    expected = model.set_params(n_jobs=None).fit(X[rows], y[rows] > 1).decision_function(X)
+    with joblib.parallel_config(backend="dask"):
+        actual = model.set_params(n_jobs=-1).fit(X[rows], y[rows] > 1).decision_function(X)
+    assert_allclose(actual, expected, rtol=1e-8, atol=1e-12)
