@@ -129,7 +129,7 @@ def test_a_foreign_type_raises_and_not_made(tmp_path):
     "name",
     [
         "mercerless.cli.main",
-        "mercerless.krein.estimators.np",
+        "mercerless.krein.ridge.np",
         "mercerless.estimators.os.system",
         "mercerless.comparison.store.Store",
         "os.system",
@@ -167,7 +167,7 @@ def test_a_module_with_a_name_like_ours_is_neither_trusted_nor_imported(
 
 
 def test_a_class_that_a_module_of_ours_only_imports_is_not_trusted():
-    assert not persistence._is_trusted("mercerless.krein.estimators.BaseEstimator")
+    assert not persistence._is_trusted("mercerless.krein.selection.BaseEstimator")
     assert not persistence._is_trusted("mercerless.core.estimator.Parallel")
     assert not persistence._is_trusted("mercerless.core.estimator.run_tasks")  # no class
     assert not persistence._is_trusted("mercerless.estimators.nowhere.Thing")

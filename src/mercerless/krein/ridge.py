@@ -170,11 +170,18 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
             )
             _warn_if_inaccurate(solution)
             _warn_if_not_unique(system, solution)
+            has_radius = family.constraint is not None
             if "cv_results_" in choice.attributes:
-                choice.attributes["cv_results_"] |= _grid_columns(penalties, family)
+                choice.attributes["cv_results_"] |= {
+                    "alpha_positive": penalties.alpha_positive,
+                    "alpha_negative": penalties.alpha_negative,
+                    "radius": penalties.radius if has_radius else None,
+                }
             self._set_fitted(
                 **_basis_attributes(problem, system, solution),
-                **_penalty_attributes(chosen, family, Y.shape[1:]),
+                alpha_positive_=float(chosen.alpha_positive[0]),
+                alpha_negative_=float(chosen.alpha_negative[0]),
+                radius_=_shaped(chosen.radius[0], Y.shape[1:]) if has_radius else None,
                 **_spectral_attributes(system, solution, Y.shape[1:]),
                 **choice.attributes,
                 **attributes,
@@ -349,26 +356,6 @@ def _basis_attributes(
         "dual_coef_": dual(solution.coef),
         "dual_coef_positive_": dual(part_coef(system, solution, 1)),
         "dual_coef_negative_": dual(part_coef(system, solution, -1)),
-    }
-
-
-def _grid_columns(penalties: Candidates, family: Family) -> dict[str, Any]:
-    """The candidates as columns of ``cv_results_``."""
-    return {
-        "alpha_positive": penalties.alpha_positive,
-        "alpha_negative": penalties.alpha_negative,
-        "radius": penalties.radius if family.constraint else None,
-    }
-
-
-def _penalty_attributes(
-    chosen: Candidates, family: Family, shape: tuple[int, ...]
-) -> dict[str, Any]:
-    """The penalties and the radius that were used."""
-    return {
-        "alpha_positive_": float(chosen.alpha_positive[0]),
-        "alpha_negative_": float(chosen.alpha_negative[0]),
-        "radius_": _shaped(chosen.radius[0], shape) if family.constraint else None,
     }
 
 
