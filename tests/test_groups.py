@@ -15,7 +15,7 @@ from mercerless.core.calibration import cross_calibrate
 from mercerless.core.conformal import conformal_quantile, conformal_rank, set_thresholds
 from mercerless.core.folds import OutOfFold, check_groups, warn_of_near_copies
 from mercerless.datasets import load_digit_shapes
-from mercerless.krein import estimators as krein
+from mercerless.krein import ridge as krein
 
 pytestmark = pytest.mark.filterwarnings("ignore::mercerless.UselessModelWarning")
 

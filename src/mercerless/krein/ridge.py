@@ -22,6 +22,7 @@ from mercerless.core.folds import (
     check_groups,
     fold_numbers,
     warn_of_lonely_classes,
+    warn_of_near_copies,
 )
 from mercerless.core.memory import check_memory, format_bytes, memory_budget
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers
@@ -64,6 +65,7 @@ from mercerless.krein.solver import (
 from mercerless.krein.thresholds import LIMITS
 from mercerless.krein.tuning import ValidationObjective, tune_by_gradient
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
+from mercerless.spectra import implied_distances
 
 
 class Choice(NamedTuple):
@@ -153,6 +155,9 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
                 raise ValueError("cv must have at least two folds, which calibrate the scores.")
             choice = Choice(0, {"out_of_fold_": None})
             if rows.n_folds > 1 and (candidates.size > 1 or is_classifier(self)):
+                if groups is None and isinstance(problem, ExactProblem):
+                    n_classes = rows.Y.shape[1] + 1
+                    warn_of_near_copies(implied_distances(problem.K), self.cv, n_classes)
                 with progress.task("cross-validation") as task:
                     splits = task.each("fold", problem.folds())
                     held_out = held_out_scores(splits, candidates, family)
