@@ -13,26 +13,6 @@ from mercerless.lowrank import Landmarks
 RNG = np.random.default_rng(0)
 
 
-def test_encoded_numbers_have_mean_0_and_variance_1_with_weights():
-    y = RNG.normal(size=(30, 2)) * [3.0, 0.1] + 5.0
-    counts = RNG.integers(1, 5, size=30)
-    Y, found = base.encode_numbers(y, counts / counts.mean())
-    repeated, expected = base.encode_numbers(y.repeat(counts, axis=0), np.ones(counts.sum()))
-    assert_allclose(Y.repeat(counts, axis=0), repeated, rtol=1e-12)
-    assert_allclose(found["mean_"], expected["mean_"])
-    assert_allclose(found["scale_"], expected["scale_"])
-    assert_allclose(repeated.std(axis=0), 1.0)
-    constant, found = base.encode_numbers(np.full(30, 1e9), counts)
-    assert_array_equal(constant, 0.0)
-    assert_array_equal(found["scale_"], 1.0)
-
-
-def test_encoded_classes_are_signs():
-    Y, found = base.encode_classes(np.array(["b", "a", "c", "b"]), np.ones(4))
-    assert_array_equal(found["classes_"], ["a", "b", "c"])
-    assert_array_equal(Y, [[-1, 1, -1], [1, -1, -1], [-1, -1, 1], [-1, 1, -1]])
-
-
 def test_weights_that_are_used_have_mean_one():
     weight = np.array([2.0, 0.0, 4.0, 0.0, 6.0])
     used = base.used_rows(weight, 5)
@@ -86,13 +66,6 @@ def test_landmark_rows_ascend_and_are_distinct():
     assert np.all(np.diff(rows) > 0)
     for wanted in (None, Landmarks(40), Landmarks(50)):
         assert_array_equal(base.landmark_rows(Gaussian(1.0), X, wanted, 0), np.arange(40))
-
-
-def test_same_value_is_one_up_to_rounding():
-    assert base.same_value(np.array([2.0, 2.0 + 1e-10])) == pytest.approx(2.0)
-    assert base.same_value(np.array([2.0, 2.0 + 1e-3])) is None
-    assert base.same_value(np.array([1e-12, 2e-12])) is None
-    assert base.same_value(np.zeros(3)) == 0.0
 
 
 def test_diagonal_of_new_items():

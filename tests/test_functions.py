@@ -63,9 +63,6 @@ def test_values(kernel):
     assert_allclose(kernel(np.array(WORDS)[2:], WORDS[:4]), EXPECTED[2:, :4], rtol=1e-15)
     assert_allclose(kernel.diag(WORDS), np.ones(9))
     assert_allclose(kernel(WORDS[:1]), [[1.0]])
-    positions = np.array([[2, 1], [0, 5], [3, 3]])
-    some = kernel.with_some(WORDS[:3], WORDS, positions)
-    assert_allclose(some, np.take_along_axis(EXPECTED[:3], positions, axis=1))
 
 
 def test_workers():

@@ -538,14 +538,6 @@ def as_similarities(values: NDArray, kind: str) -> NDArray:
     return -values if kind == "dissimilarity" else values
 
 
-def square_similarities(matrix: NDArray, kind: str) -> NDArray:
-    """Similarities of a symmetric matrix of this kind."""
-    K = as_similarities(matrix, kind)
-    if kind == "distance":
-        np.fill_diagonal(K, 0.0)  # removes rounding errors
-    return K
-
-
 def implied_distances(K: NDArray) -> NDArray:
     """The distances that similarities imply: roots of ``k(x, x) + k(z, z) - 2 k(x, z)``, cut at 0."""
     diagonal = np.diagonal(K)

@@ -18,19 +18,12 @@ import sklearn
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    RegressorMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.basis import Basis, basis_type_of, is_precomputed, make_basis
 from mercerless.core.blocks import check_rows, is_dask
-from mercerless.core.copies import Gathered, gather_copies
 from mercerless.core.memory import with_settings
 from mercerless.core.optional import CallbackSupportMixin, with_callbacks
 from mercerless.core.threads import blas_threads
@@ -64,9 +57,6 @@ _DATA_METHODS = frozenset(
     "fit partial_fit fit_predict predict predict_proba predict_log_proba decision_function transform "
     "fit_transform inverse_transform score predict_interval predict_set explain suspects".split()
 )
-# `score` checks the order of labels as `fit` does
-NamedClassifierMixin = ClassifierMixin
-NamedRegressorMixin = RegressorMixin
 
 
 def in_plain_surroundings(method: Callable[..., T]) -> Callable[..., T]:
@@ -189,9 +179,7 @@ class KernelEstimator(FittedEstimator):
     # whether both directions of a function are compared, as with direction="mean" or "both"
     _directed = False
 
-    def _train_items(
-        self, X: Any, weight: NDArray | None = None, try_pairs: bool = True
-    ) -> tuple[Kernel, Any]:
+    def _train_items(self, X: Any, weight: NDArray | None = None) -> tuple[Kernel, Any]:
         """The resolved kernel and all validated training items; sets ``n_features_in_`` but keeps nothing else.
 
         Rows of weight 0 do not affect the kernel's default parameters.
@@ -237,17 +225,6 @@ class KernelEstimator(FittedEstimator):
         """The training items that carry weight, checked, with the resolved kernel."""
         kernel, items = self._train_items(X, weight)
         return make_basis(kernel, items, weight)
-
-    def _gathered_basis(
-        self, X: Any, weight: NDArray, *targets: NDArray | None, **options: Any
-    ) -> tuple[Basis, Gathered]:
-        """The training items without copies, and the weights that the first of them carry; see `gather_copies`."""
-        kernel, items = self._train_items(X, weight)
-        known = [target for target in targets if target is not None]
-        check_consistent_length(items, *known)
-        precomputed = basis_type_of(kernel).given_as_matrix
-        gathered = gather_copies(items, weight, *known, precomputed=precomputed, **options)
-        return make_basis(kernel, items, gathered.weight), gathered
 
     def _forget_columns(self) -> None:
         """Forget the columns of an earlier fit."""
@@ -543,11 +520,6 @@ def used_weights(weight: NDArray | None, used: NDArray) -> NDArray:
     return weight[used] * (len(used) / weight[used].sum())
 
 
-def same_value(values: NDArray) -> float | None:
-    """The common value, up to rounding, or None if they differ."""
-    return float(values.mean()) if np.ptp(values) <= 1e-8 * np.abs(values).max() else None
-
-
 def matrix_name(kernel: Kernel) -> str:
     """Name of a kernel's matrix in messages."""
     return basis_type_of(kernel).matrix_name
@@ -567,11 +539,6 @@ def in_both_directions(kernel: Kernel, given: Any) -> Kernel:
     """Mark a plain function as asymmetric, so that both directions are computed; kernels declare it themselves."""
     if isinstance(kernel, PairFunction) and not isinstance(given, Kernel):
         return PairFunction(kernel.function, symmetric=False)
-    return kernel
-
-
-def recognized(kernel: Kernel, given: Any, items: Any) -> Kernel:
-    """The kernel: functions say what they take."""
     return kernel
 
 
@@ -627,21 +594,3 @@ def check_diagonal(diag: ArrayLike, n: int) -> NDArray:
             f"diag has shape {values.shape} but must hold one number for each of the {n} new items."
         )
     return np.broadcast_to(values, (n,))
-
-
-def encode_classes(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
-    """A column of +-1 per class."""
-    classes = np.unique(y)
-    return np.where(y[:, None] == classes, 1.0, -1.0), {"classes_": classes}
-
-
-def encode_numbers(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
-    """Columns of mean 0 and variance 1."""
-    Y = y.reshape(len(y), -1)
-    total = weight.sum()
-    mean = weight @ Y / total
-    variance = weight @ (Y - mean) ** 2 / total
-    deviation = np.sqrt(variance)
-    is_constant = deviation <= 1e-13 * np.abs(mean)
-    scale = np.where(is_constant, 1.0, deviation)
-    return (Y - mean) / scale, {"mean_": mean, "scale_": scale}

@@ -322,29 +322,6 @@ def fold_numbers(
     return np.unique(fold_of[used], return_inverse=True)[1]
 
 
-def blind_folds(
-    cv: Any,
-    fold_of: NDArray,
-    items: Any,
-    *,
-    classify: bool,
-    groups: NDArray | None = None,
-    precomputed: bool = False,
-    used: NDArray,
-) -> NDArray:
-    """Folds dealt regardless of the classes, with copies and groups kept together.
-
-    Folds with equal shares of the classes reveal the shares among the items they hold out. For numbers, and for a
-    splitter or an iterable as `cv`, which may keep groups together, the folds `fold_of` stay as they are.
-    """
-    if not classify or not (cv is None or isinstance(cv, Integral)):
-        return fold_of
-    n = len(items) if groups is None else len(groups)
-    return fold_numbers(
-        cv, items, np.zeros(n), groups=groups, precomputed=precomputed, used=used, random_state=0
-    )
-
-
 def count_folds(cv: Any) -> int:
     """How many folds a number as `cv` means."""
     if cv is not None and cv < 2:

@@ -193,22 +193,6 @@ def contrast(f: NDArray, calibration: Calibration | None) -> Contrast:
     return Contrast(mix, constant, label, rival)
 
 
-def explain_targets(
-    terms: Sequence[Term], Y: NDArray, weight: NDArray | None, calibration: Calibration | None
-) -> Explained:
-    """Shares of a model ``sum over terms of matrix @ Y``, linear in the targets (n, n_outputs)."""
-    mean = np.average(Y, axis=0, weights=weight)
-    total = np.sum([term.matrix for term in terms], axis=0)
-    f = total @ Y
-    mix, constant, label, rival = contrast(f, calibration)
-    effect = mix @ (Y - mean).T
-    families: dict[str, NDArray] = {}
-    for term in terms:
-        families[term.name] = families.get(term.name, 0.0) + term.matrix * effect
-    base = constant + total.sum(axis=1) * (mix @ mean)
-    return Explained(families, np.sum(mix * f, axis=1) + constant, base, label, rival)
-
-
 def explain_centers(
     terms: Sequence[Term], intercept: NDArray, calibration: Calibration | None
 ) -> Explained:

@@ -266,12 +266,6 @@ def check_row_order(X: Any, *values: Any) -> None:
         )
 
 
-def align_by_name(X: Any, values: Any) -> Any:
-    """The values, after `check_row_order`."""
-    check_row_order(X, values)
-    return values
-
-
 def _row_labels(X: Any) -> Any:
     """The pandas index of a table or series, or of the first one in a dict or list of tables; unique, or None."""
     tables = [X]

@@ -10,6 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cholesky, eigvalsh
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR
@@ -17,14 +18,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from mercerless.core.basis import Basis, make_basis
 from mercerless.core.descent import GradientSearch
-from mercerless.core.estimator import (
-    KernelPredictor,
-    NamedClassifierMixin,
-    NamedRegressorMixin,
-    Progress,
-    class_scores,
-    pair_votes,
-)
+from mercerless.core.estimator import KernelPredictor, Progress, class_scores, pair_votes
 from mercerless.core.folds import fold_numbers, some_rows
 from mercerless.core.kinds import warn_if_distances
 from mercerless.core.memory import check_memory, memory_budget, row_blocks, with_settings
@@ -582,7 +576,7 @@ def in_units_of(kernel: Kernel, items: NDArray) -> NDArray:
     return items
 
 
-class DANKClassifier(NamedClassifierMixin, _DANK):
+class DANKClassifier(ClassifierMixin, _DANK):
     """Support vector classification with a kernel matrix that adapts to the data.
 
     Solves, for every pair of classes with labels y in {-1, +1}::
@@ -767,7 +761,7 @@ class DANKClassifier(NamedClassifierMixin, _DANK):
         return self.classes_[scores.argmax(axis=1)]
 
 
-class DANKRegressor(NamedRegressorMixin, _DANK):
+class DANKRegressor(RegressorMixin, _DANK):
     """Support vector regression with a kernel matrix that adapts to the data.
 
     Solves::

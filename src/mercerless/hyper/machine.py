@@ -6,16 +6,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.svm import SVC, SVR
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.core.estimator import (
-    FittedEstimator,
-    NamedClassifierMixin,
-    NamedRegressorMixin,
-    all_or_nothing,
-)
+from mercerless.core.estimator import FittedEstimator, all_or_nothing
 from mercerless.core.folds import cv_of_rows, fold_numbers, some_rows
 from mercerless.core.memory import check_memory, row_blocks
 from mercerless.core.svm import stabilize
@@ -301,7 +296,7 @@ def _projected(K: NDArray, projector: NDArray | None) -> NDArray:
     return K if projector is None else K @ projector
 
 
-class HyperClassifier(NamedClassifierMixin, _LearnedKernelMachine):
+class HyperClassifier(ClassifierMixin, _LearnedKernelMachine):
     """Learn a kernel from the labels, then classify with it: the paper's two stages in one estimator.
 
     The learner is `HyperRidge` (or `HyperSVR`) on the ideal kernel of the labels; `sklearn.svm.SVC` follows with the
@@ -408,7 +403,7 @@ class HyperClassifier(NamedClassifierMixin, _LearnedKernelMachine):
         return labels, {"classes_": classes}
 
 
-class HyperRegressor(NamedRegressorMixin, _LearnedKernelMachine):
+class HyperRegressor(RegressorMixin, _LearnedKernelMachine):
     """Learn a kernel from the targets, then regress with it.
 
     The learner is `HyperRidge` (or `HyperSVR`) on a Gaussian of the differences of standardized targets or on their

@@ -30,25 +30,6 @@ class _OfItems(Kernel):
         check_memory(8.0 * len(rows) * len(columns), "The matrix of the kernel function")
         return rows, columns, is_square and self.symmetric
 
-    def with_some(self, X: Any, Y: Any, positions: NDArray) -> NDArray:
-        """Values of every item with some others of its own, and of no other pairs.
-
-        Parameters
-        ----------
-        X, Y : sequence
-            Items, and those among which each has its others.
-        positions : ndarray of shape (n, m)
-            Positions in Y of the others of every item of X.
-
-        Returns
-        -------
-        ndarray of shape (n, m)
-            The values.
-        """
-        rows, columns = as_items(X), as_items(Y)
-        i = np.repeat(np.arange(len(rows)), positions.shape[1])
-        return self._pairs(rows, columns, i, positions.ravel()).reshape(positions.shape)
-
     def diag(self, X: Any) -> NDArray:
         items = as_items(X)
         own = np.arange(len(items))

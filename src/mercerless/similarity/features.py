@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,7 +13,6 @@ from mercerless.core.basis import Basis
 from mercerless.core.estimator import (
     KernelPredictor,
     KernelTransformer,
-    NamedClassifierMixin,
     class_scores,
     landmark_rows,
 )
@@ -121,7 +121,7 @@ def _some_landmarks(requested: Any, n: int) -> Landmarks | None:
     return None if requested is None else as_landmarks(requested)
 
 
-class SimilaritySVC(NamedClassifierMixin, KernelPredictor):
+class SimilaritySVC(ClassifierMixin, KernelPredictor):
     """Support vector machine on similarities as features, with the 1-norm of the coefficients as penalty.
 
     ``min_{a, b} sum_j |a_j| + C / mean|k(z, z)| * sum_i max(0, 1 - y_i (sum_j k(x_i, z_j) a_j + b))``
@@ -199,9 +199,9 @@ class SimilaritySVC(NamedClassifierMixin, KernelPredictor):
         y = check_labels(y, type(self).__name__)
         given = check_weight(sample_weight, len(y))
         weight = weigh_classes(self.class_weight, y, given)
-        basis, gathered = self._gathered_basis(X, weight, y)
+        basis = self._train_basis(X, weight)
         labels = y[basis.rows]
-        weight = gathered.weight[basis.rows]
+        weight = weight[basis.rows]
         K = self._matrix(basis, len(np.unique(labels)))
         unit = np.abs(np.diagonal(K)).mean() or np.abs(K).mean() or 1.0
         price = self.C / unit * weight
