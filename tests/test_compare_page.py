@@ -153,6 +153,7 @@ def test_a_page_is_written_even_if_nothing_finished(tmp_path, monkeypatch):
     assert "failed" in result.report(tmp_path / "r.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_code_on_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))

@@ -88,6 +88,7 @@ def test_groups_are_never_split():
             assert not set(groups[train]) & set(groups[test])
 
 
+@pytest.mark.slow
 def test_a_test_label_does_not_touch_its_own_prediction():
     changed = T.copy()
     changed[7] += 100.0

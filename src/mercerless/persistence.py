@@ -36,6 +36,8 @@ TRUSTED = frozenset(
         "sklearn.compose._column_transformer._RemainderColsList",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.model_selection._split.StratifiedKFold",
         "sklearn.neighbors._kd_tree.KDTree",
         "sklearn.utils.validation.check_array",
     }

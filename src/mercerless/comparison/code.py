@@ -44,7 +44,8 @@ def loading(problem: Problem, takes: str, imports: list[str]) -> list[str]:
 def classes_of(value: Any) -> list[tuple[str, str]]:
     """Homes and names of the classes in the representation of an estimator."""
     found = []
-    if isinstance(value, BaseEstimator) or type(value).__module__.startswith("mercerless"):
+    is_named = type(value).__module__.startswith(("mercerless", "sklearn.model_selection"))
+    if isinstance(value, BaseEstimator) or is_named:
         found.append((home_of(type(value)), type(value).__name__))
     if isinstance(value, BaseEstimator):
         for inner in value.get_params(deep=False).values():

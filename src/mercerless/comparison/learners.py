@@ -20,7 +20,7 @@ from sklearn.ensemble import (
 )
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, ParameterGrid
+from sklearn.model_selection import GridSearchCV, KFold, ParameterGrid, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -29,14 +29,13 @@ from sklearn.svm import SVC, SVR
 import mercerless
 from mercerless.comparison.baselines import CodedClassifier, LargestMinus
 from mercerless.comparison.problem import Problem
+from mercerless.comparison.read.options import MATRICES
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer, symmetrize
 
 Requested = (
     Sequence["str | BaseEstimator | tuple[str, BaseEstimator]"] | Mapping[str, BaseEstimator]
 )
 GUESS = "guess"
-#: Matrices of more items are not decomposed by baselines, which would take minutes.
-LARGE_MATRIX = 5000
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,8 @@ class Learner:
 def search(problem: Problem, learner: Learner) -> BaseEstimator:
     """A search of the learner's grid."""
     scoring = "neg_log_loss" if problem.is_classification else "neg_mean_squared_error"
-    return GridSearchCV(learner.make(problem), dict(learner.grid), scoring=scoring, cv=3)
+    cv = shuffled(choose(problem, StratifiedKFold, KFold))
+    return GridSearchCV(learner.make(problem), dict(learner.grid), scoring=scoring, cv=cv)
 
 
 def view(problem: Problem, takes: str) -> Any:
@@ -101,6 +101,11 @@ def choose(problem: Problem, classifier: Any, regressor: Any) -> Any:
     return classifier if problem.is_classification else regressor
 
 
+def shuffled(splitter: type) -> Any:
+    """Three folds in random order: rows of files are often sorted."""
+    return splitter(3, shuffle=True, random_state=0)
+
+
 def encode(*steps: BaseEstimator) -> BaseEstimator:
     """Numbers of a table's columns before the steps."""
     return make_pipeline(mercerless.TableEncoder(), *steps)
@@ -113,7 +118,7 @@ def scale_target(estimator: BaseEstimator) -> BaseEstimator:
 
 def calibrate(estimator: BaseEstimator) -> BaseEstimator:
     """A classifier with probabilities."""
-    return CalibratedClassifierCV(estimator, cv=3, ensemble=False)
+    return CalibratedClassifierCV(estimator, cv=shuffled(StratifiedKFold), ensemble=False)
 
 
 def as_similarities(problem: Problem) -> list[BaseEstimator]:
@@ -353,9 +358,7 @@ def applies(learner: Learner, problem: Problem) -> bool:
         "table": problem.is_table,
         "several": bool(problem.several),
         "hits": problem.kind == "hits",
-        "both": not problem.is_table
-        and problem.kind not in ("hits", "strings")
-        and problem.is_directed,
+        "both": problem.kind in MATRICES and problem.is_directed,
         "matrix": not problem.is_table,
     }
     return takes[learner.takes]

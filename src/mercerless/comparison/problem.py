@@ -94,7 +94,7 @@ class Problem:
             return check_kind(self.matrix, "auto", "The matrix of comparisons", "kind")
         return self.kind
 
-    @property
+    @cached_property
     def is_directed(self) -> bool:
         """Whether the matrix differs from its transpose."""
         K = self.matrix
@@ -143,6 +143,8 @@ def make_problem(
     check_choice("task", task, TASKS)
     notes = list(notes)
     check_row_order(X, y, groups)
+    if isinstance(y, str):
+        raise ValueError(f"y={y!r} is a text; give the labels themselves, such as X.pop({y!r}).")
     X, kind, kernel, several = check_items(X, kind, kernel)
     labels = pd.Series(np.asarray(y, dtype=object).ravel()).infer_objects()
     n_items = X.shape[0] if hasattr(X, "shape") else len(X)

@@ -41,6 +41,10 @@ EXPLAIN_SHARE = 0.2
 PAGE_SHARE, PAGE_SECONDS = 0.04, 1.0
 #: A sample of all rows is this part of the last one, and at least so many rows.
 SAMPLE, LEAST_ROWS = 0.25, 400
+#: A learner is adequate for explanations if it lacks at most this part of what the best one learned.
+ADEQUATE = 0.1
+#: Items of which all pairs are compared: hits and strings by name, and series and functions of the user.
+MOST_ITEMS, MOST_SLOW_ITEMS = 6000, 1500
 CURVE_SHARES = (0.125, 0.25, 0.5)
 
 
@@ -74,6 +78,9 @@ class Race:
         serial = n_jobs == 1 and self.options.seconds is None
         self.workers = workers or Workers(0 if serial else n_jobs)
         try:
+            most = most_items(self.problem)
+            if self.problem.n_items > most:
+                self.sample(most)
             self.share()
             self.results |= self.store.read(self.problem.n_items) if self.options.resume else {}
             self.run_defaults()
@@ -282,7 +289,9 @@ class Race:
         return True
 
     def share(self) -> None:
-        """Give the problem to the processes."""
+        """Give the problem to the processes; strings and series are compared before, once for all."""
+        if not self.problem.is_table:
+            _ = self.problem.matrix, self.problem.is_directed
         self.workers.share(self.problem, self.learners)
 
     def add(self, learner: Learner) -> None:
@@ -362,17 +371,19 @@ class Race:
         return (automatic or ranked)[0]
 
     def fastest_adequate(self) -> str:
-        """The fastest of the learners that are not distinguishable from the best so far."""
+        """The fastest of the learners that are nearly as good as the best so far."""
         names = self.ranked()
         if len(names) == 1:
             return names[0]
         losses, units = all_losses(self, names)
         judged = judge(losses[:, :1], units)
         best = int(judged.loss.argmin())
+        guess_loss = float(np.mean(all_losses(self, [GUESS])[0][0, 0]))
+        tolerance = ADEQUATE * (guess_loss - judged.loss[best])
         adequate = [
             name
             for i, name in enumerate(names)
-            if i == best or judged.grade(i, best) == "not distinguishable"
+            if judged.loss[i] <= judged.loss[best] + max(tolerance, 0.0)
         ]
         return min(
             adequate, key=lambda name: sum(self.results[t].seconds for t in self.tasks(name))
@@ -382,6 +393,13 @@ class Race:
         """Report progress."""
         n_tasks = len(self.learners) * self.n_splits
         self.options.progress(text, min(len(self.results), n_tasks), n_tasks)
+
+
+def most_items(problem: Problem) -> int:
+    """How many items are compared with each other, so that all pairs fit into memory and time."""
+    if problem.kind == "hits" or (problem.kind == "strings" and isinstance(problem.kernel, str)):
+        return MOST_ITEMS
+    return MOST_SLOW_ITEMS if problem.kind in ("strings", "series") else problem.n_items
 
 
 def make_folds(problem: Problem, seed: int) -> list[NDArray]:

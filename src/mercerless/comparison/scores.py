@@ -15,7 +15,7 @@ TITLES = {
     "log_loss": "log-loss",
     "brier": "Brier score",
     "accuracy": "accuracy",
-    "squared_error": "R²",
+    "squared_error": "squared error",
     "absolute_error": "mean absolute error",
 }
 

@@ -113,8 +113,8 @@ def rows_used(comparison: "Comparison") -> str:
     race = comparison.race
     if comparison.problem.n_items < race.n_all:
         return (
-            f"; the budget sufficed for a sample of {comparison.problem.n_items:,} of the {race.n_all:,} "
-            "rows, the same for all learners"
+            f"; all learners were trained on the same sample of {comparison.problem.n_items:,} of the "
+            f"{race.n_all:,} items"
         )
     if race.n_splits < 5:
         return (
@@ -172,7 +172,9 @@ def alternative(comparison: "Comparison", name: str) -> str:
     equal = [
         rival
         for i, rival in enumerate(names)
-        if i != place and judged.grade(place, i) == "not distinguishable"
+        if i != place
+        and judged.grade(place, i) == "not distinguishable"
+        and judged.loss[i] <= judged.loss[place] + judged.standard_error[place, i]
     ]
     if not equal:
         return ""

@@ -13,7 +13,9 @@ N_COLORS = 8
 
 def number(value: float) -> str:
     """A short number for a label."""
-    if value == 0 or 1e-3 <= abs(value) < 1e5:
+    if abs(value) < 1e-300:
+        return "0"
+    if 1e-3 <= abs(value) < 1e5:
         return f"{value:.4g}"
     return f"{value:.2g}"
 

@@ -58,7 +58,7 @@ def sections_of(comparison: "Comparison", rows: bool) -> list[Section]:
         numbers_section,
         threshold_section,
         curve_section,
-        map_section,
+        *([map_section] if rows else []),
     ]
     made = [section for make in makers if (section := make(comparison)) is not None]
     made += data_sections(comparison, rows)
@@ -150,7 +150,7 @@ def importance_section(comparison: "Comparison") -> Section | None:
     plot = charts.importance_plot(importance.columns, importance.mean, importance.spread, axis)
     text = (
         f"How much worse predictions of {importance.n_rows} held-out rows become if one column is shuffled, by "
-        f"the fastest learner that is as good as the best ({importance.learner.lower()}). Lines show the spread "
+        f"the fastest learner that is nearly as good as the best ({importance.learner.lower()}). Lines show the spread "
         "over shuffles. Of columns that say the same, each looks less important than both together."
     )
     if len(importance.columns) < comparison.problem.X.shape[1]:
