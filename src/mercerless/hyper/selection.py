@@ -49,22 +49,26 @@ class RegressionChoice(NamedTuple):
     against_constant: NDArray | None = None
 
 
-def hyper_candidates(hyper_kernel: Any, X: NDArray) -> list:
-    """The hyper-kernels to compare: the given one, or a family with one length scale per feature."""
+def hyper_candidates(hyper_kernel: Any, X: NDArray, kind: str = "classes") -> list:
+    """The hyper-kernels to compare: the given one, or a family with one length scale per feature.
+
+    Given similarities may be those of the features as they are, so that one scale for all features is tried as well.
+    """
     if isinstance(hyper_kernel, HyperKernel | TensorHyper):
         hyper_kernel._check(X.shape[1])
         return [hyper_kernel]
     spread = spread_of(X)
+    spreads: list[Any] = [spread]
+    if kind == "similarity":
+        spreads.append(float(np.sqrt(X.var(axis=0).sum())) or 1.0)
+    grid = [(scale * a, b) for scale in spreads for a in (0.25, 0.5, 1.0, 2.0) for b in range(3)]
     if hyper_kernel == "gaussian":
-        return [
-            GaussianHyper(spread * a, b) for a in (0.25, 0.5, 1.0, 2.0) for b in (0.5, 1.0, 2.0)
-        ]
+        return [GaussianHyper(scale, (0.5, 1.0, 2.0)[b]) for scale, b in grid]
     if hyper_kernel == "wishart":
         # (1 + u/2c)^-(b+3)/2 decays like the Gaussian exp(-u/2s) where c = s (b+3)/2
+        degrees = (1, 4, 16)
         return [
-            WishartHyper(spread * a * float(np.sqrt((b + 3) / 2)), b)
-            for a in (0.25, 0.5, 1.0, 2.0)
-            for b in (1, 4, 16)
+            WishartHyper(scale * np.sqrt((degrees[b] + 3) / 2), degrees[b]) for scale, b in grid
         ]
     if hyper_kernel == "tensor":
         scales = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -81,7 +85,7 @@ def choose_regression(
     task: Regression, X: NDArray, target: PairTarget, cv: Any, random, report: Report | None = None
 ) -> RegressionChoice:
     """Choose by leaving items out: every pair that touches a left-out item is left out."""
-    candidates = hyper_candidates(task.hyper_kernel, X)
+    candidates = hyper_candidates(task.hyper_kernel, X, target.kind)
     if isinstance(candidates[0], TensorHyper):
         choice = _search_tensor(task, X, target, candidates, cv, random, report)
         if target.missing:  # iterations for missing entries need a penalty
