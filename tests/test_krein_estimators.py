@@ -99,16 +99,6 @@ def test_training_predictions_have_the_variance_asked_for(constraint):
     assert model.is_minimum_
 
 
-def test_training_rows_are_predicted_as_they_were_fitted():
-    X, y = data()
-    model = KreinRidge(KERNEL, **FIXED).fit(X, y)
-    order = np.random.default_rng(0).permutation(80)
-    assert_allclose(model.predict(X[order]), model.predict(X)[order], atol=1e-10)
-    t = model.spectral_target_
-    u = t / (1 + 80 * np.where(model.eigenvalues_ > 0, 1e-2, 3e-2) / np.abs(model.eigenvalues_))
-    assert_allclose(np.sum((model.predict(X) - y.mean()) ** 2), np.sum(u**2), rtol=1e-10)
-
-
 @pytest.mark.parametrize(
     "model", [KreinRidge(KERNEL, **FIXED), KreinRidge(KERNEL, constraint=Sphere(1.0))]
 )
@@ -131,17 +121,6 @@ def test_weights_equal_repeated_rows(model):
         assert_allclose(weighted.cv_results_["error"], repeated.cv_results_["error"], rtol=1e-7)
 
 
-def test_precomputed_and_vectors_agree_with_weights_of_zero():
-    X, y = data(40)
-    weight = np.ones(40)
-    weight[::3] = 0
-    first = KreinRidge(KERNEL, **FIXED).fit(X, y, weight)
-    second = KreinRidge("precomputed", **FIXED).fit(KERNEL(X), y, weight)
-    third = KreinRidge(KERNEL, **FIXED).fit(X[weight > 0], y[weight > 0])
-    assert_allclose(first.predict(X), second.predict(KERNEL(X)), atol=1e-10)
-    assert_allclose(first.predict(X), third.predict(X), atol=1e-10)
-
-
 def test_equal_penalties_and_the_covariance_regularizer_in_closed_form():
     X, y = data()
     K = KERNEL(X)
@@ -162,26 +141,6 @@ def test_without_intercept():
     model = KreinRidge(KERNEL, **FIXED, fit_intercept=False, constraint=Sphere(0.8)).fit(X, y)
     assert model.intercept_ == 0.0
     assert_allclose(np.mean(model.predict(X) ** 2), 0.64, rtol=1e-10)
-
-
-def test_parts_add_to_the_prediction():
-    X, y = data()
-    Xt, _ = data(20, 1)
-    model = KreinRidge(KERNEL).fit(X, y)
-    positive, negative = model.predict_parts(Xt)
-    assert_allclose(positive + negative + model.intercept_, model.predict(Xt), atol=1e-10)
-    assert np.abs(negative).max() > 1e-3
-
-
-def test_float32_stays_float32():
-    X, y = data()
-    model = KreinRidge(KERNEL, **FIXED).fit(X.astype(np.float32), y.astype(np.float32))
-    assert model.dual_coef_.dtype == np.float32
-    assert_allclose(
-        model.predict(X.astype(np.float32)),
-        KreinRidge(KERNEL, **FIXED).fit(X, y).predict(X),
-        atol=2e-3,
-    )
 
 
 # ---------------------------------------------------------------- tuning
@@ -414,14 +373,6 @@ def test_the_papers_rule_is_the_sign_of_a_regression_on_standardized_labels():
     assert np.mean(paper.predict(X) > 0) > 2 * np.mean(values(signed, X) > 0)
 
 
-def test_rare_class_is_kept():
-    X, _ = data(30)
-    labels = np.zeros(30, dtype=int)
-    labels[0] = 1
-    model = KreinRidgeClassifier(KERNEL).fit(X, labels)
-    assert model.predict_proba(X).shape == (30, 2)
-
-
 # ---------------------------------------------------------------- support vector machines
 
 
@@ -538,15 +489,6 @@ def test_one_row_gives_its_target(model):
     assert_allclose(model.predict([[2.0], [0.0]]), 7.0)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_zero_matrix_gives_the_mean(model):
-    y = np.arange(12.0)
-    assert_allclose(clone(model).fit(np.zeros((12, 12)), y).predict(np.zeros((3, 12))), 5.5)
-    assert_allclose(
-        clone(model).fit(np.full((12, 12), 0.7), y).predict(np.full((3, 12), 0.7)), 5.5, atol=1e-9
-    )
-
-
 def test_negative_definite_kernel():
     X, y = data()
     minus = KreinRidge(-1.0 * Gaussian(1.0), alpha_positive=1.0, alpha_negative=0.01).fit(X, y)
@@ -631,15 +573,6 @@ def test_bad_weights_and_labels():
         KreinSVC(loss="log").fit(X, y > 0)
     with pytest.raises(ValueError, match="epsilon=-1 must be a nonnegative number"):
         KreinSVR(epsilon=-1).fit(X, y)
-
-
-def test_refitting_leaves_nothing_of_an_earlier_search():
-    X, y = data(30)
-    model = KreinRidge(KERNEL).fit(X, y)
-    assert hasattr(model, "cv_results_")
-    model.set_params(**FIXED).fit(X, y)
-    assert not hasattr(model, "cv_results_")
-    assert not hasattr(model, "best_index_")
 
 
 def test_c_is_chosen_where_it_matters():
