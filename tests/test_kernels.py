@@ -440,45 +440,6 @@ class TestAsKernel:
             as_kernel(bad)
 
 
-class TestPairFunction:
-    words = ("kernel", "colonel", "mercer", "merciless", "space")
-
-    @staticmethod
-    def common(a, b):
-        return len(set(a) & set(b))
-
-    @pytest.mark.parametrize("n_jobs", [None, 2])
-    def test_strings(self, n_jobs):
-        expected = np.array([[self.common(a, b) for b in self.words] for a in self.words])
-        kernel = PairFunction(self.common, n_jobs=n_jobs)
-        assert_array_equal(kernel(self.words), expected)
-        assert_array_equal(kernel(self.words[:2], self.words), expected[:2])
-        assert_array_equal(kernel.diag(self.words), np.diagonal(expected))
-
-    def test_symmetric_evaluation_halves_the_calls(self):
-        calls = []
-        kernel = PairFunction(lambda a, b: calls.append((a, b)) or 1.0, symmetric=True)
-        kernel(self.words)
-        assert len(calls) == 15
-        calls.clear()
-        kernel.set_params(symmetric=False)(self.words)
-        assert len(calls) == 25
-
-    def test_directed_function(self):
-        kernel = PairFunction(lambda a, b: float(len(a) - len(b)), symmetric=False)
-        K = kernel(self.words)
-        assert_array_equal(K, -K.T)
-        assert not kernel.symmetric
-
-    def test_bad_values_are_named(self):
-        with pytest.raises(ValueError, match="items 0 and 1"):
-            PairFunction(lambda a, b: np.nan)(self.words)
-        with pytest.raises(ValueError, match="items 0 and 0"):
-            PairFunction(lambda a, b: np.nan, symmetric=False)(self.words)
-        with pytest.raises(ValueError, match="no items"):
-            PairFunction(self.common)([])
-
-
 def test_gaussian_process_kernel_with_fixed_parameters():
     kernel = GaussianProcessKernel(DotProduct(sigma_0_bounds="fixed"))
     X = np.random.default_rng(0).normal(size=(5, 2))

@@ -33,7 +33,7 @@ MODELS = [
     DANKClassifier(Gaussian(2.0)),
     KreinRidge(TL1(6.0), landmarks=None),
     KreinSVC(TL1(6.0)),
-    SimilarityRegressor(TL1(6.0)),
+    SimilarityRegressor(TL1(6.0), landmarks=None),
 ]
 
 
