@@ -253,12 +253,6 @@ def test_errors_are_one_sentence_that_names_the_column():
         TableEncoder({"size": "drop"}).fit(X[["size"]])
 
 
-def test_gaps_may_stay():
-    X, y = mixed_table()
-    kept = TableEncoder(fill_gaps=False).fit_transform(X[["size"]], y)
-    assert np.array_equal(np.isnan(kept[:, 0]), X["size"].isna())
-
-
 def test_a_pipeline_is_honest_out_of_fold():
     """Noise words with many values tempt target means; out of fold nothing may be gained."""
     rng = np.random.default_rng(0)

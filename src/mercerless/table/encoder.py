@@ -66,14 +66,11 @@ class Part:
 class Numbers(Part):
     """Numbers with gaps at the median, and a mark of the gaps."""
 
-    def __init__(self, fill_gaps: bool) -> None:
-        self.fill_gaps = fill_gaps
-
     def fit(self, column: Column, training: Training) -> NDArray:
         values = self.read(column)
         gaps = np.isnan(values)
-        self.has_mark = bool(self.fill_gaps and gaps.sum() >= FEWEST_ROWS)
-        self.fill = np.median(values[~gaps]) if self.fill_gaps else np.nan
+        self.has_mark = bool(gaps.sum() >= FEWEST_ROWS)
+        self.fill = np.median(values[~gaps])
         self.names = [column.name] + [f"{column.name} is missing"] * self.has_mark
         return self.transform(column)
 
@@ -278,8 +275,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         "order", "category", "words", "text", "date" or "drop".
     n_components : int, default=10
         Components of a column of text.
-    fill_gaps : bool, default=True
-        Whether missing numbers are filled and marked; otherwise they stay NaN.
     target : "auto", "classes" or "numbers", default="auto"
         What the targets are; "auto" takes numbers with more than 20 different values as numbers.
     random_state : int, default=0
@@ -309,13 +304,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         kinds: Mapping[Any, str] | None = None,
         *,
         n_components: int = 10,
-        fill_gaps: bool = True,
         target: str = "auto",
         random_state: int = 0,
     ) -> None:
         self.kinds = kinds
         self.n_components = n_components
-        self.fill_gaps = fill_gaps
         self.target = target
         self.random_state = random_state
 
@@ -494,10 +487,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             reasons = "; ".join(f"{name!r} {why}" for name, why in self.dropped_.items())
             raise ValueError(f"X has no column to learn from: {reasons}.")
         A = np.hstack(blocks)
-        filled = A if self.fill_gaps else np.where(np.isnan(A), 0.0, A)
-        unordered = Standard.fit(filled)
-        Z = np.empty_like(filled)
-        Z[:, unordered.order] = unordered(filled)
+        unordered = Standard.fit(A)
+        Z = np.empty_like(A)
+        Z[:, unordered.order] = unordered(A)
         self._kept = np.arange(A.shape[1])
         self._kept = first_of_copies(Z)
         if not len(self._kept):  # every column is constant
@@ -538,8 +530,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if kind == "words" and not has_target:
             return kind, [Text()]
         makers: dict[str, list[Part]] = {
-            "number": [Numbers(self.fill_gaps)],
-            "order": [Ranks(self.fill_gaps)],
+            "number": [Numbers()],
+            "order": [Ranks()],
             "category": [Levels()],
             "words": [TargetMeans(), Text()],
             "text": [Text()],

@@ -11,7 +11,6 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.averaging import Average, average_of
-from mercerless.core.calibration import calibrate_scores
 from mercerless.core.conformal import ConformalMixin
 from mercerless.core.estimator import FittedEstimator, Progress, all_or_nothing
 from mercerless.core.folds import (
@@ -38,7 +37,7 @@ from mercerless.core.validation import (
 from mercerless.table.columns import Column, as_frame, is_frame, is_lazy
 from mercerless.table.encoder import TableEncoder
 from mercerless.table.intervals import Scatter
-from mercerless.table.members.base import Member, Rows, class_scores
+from mercerless.table.members.base import Member, Rows, class_scores, error_of
 from mercerless.table.members.kernel import kernel_members
 from mercerless.table.members.linear import Linear
 from mercerless.table.members.trees import Boosted, Randomized
@@ -640,13 +639,6 @@ def candidate_scores(
     return np.stack([class_scores(outputs[way.member]) for way in ways])
 
 
-def error_of(scores: NDArray, truth: NDArray, weight: NDArray) -> float:
-    """Log-loss of calibrated scores of classes, or mean squared error."""
-    if truth.ndim == 1:
-        return float(calibrate_scores(scores, truth, weight).loss)
-    return float(np.average((scores - truth)[:, 0] ** 2, weights=weight))
-
-
 def others_share(labels: NDArray, weight: NDArray, n_classes: int) -> NDArray:
     """The share of every row's class among the other rows, with a pull of one row toward equal shares."""
     of_class = np.bincount(labels, weights=weight, minlength=n_classes)
@@ -667,51 +659,37 @@ def row_codes(columns: Sequence[Column]) -> NDArray:
 
 def rows_of(X: Any, places: NDArray) -> Any:
     """Some rows of a table, in memory."""
-    if is_lazy(X) and hasattr(X, "map_partitions") and hasattr(X, "columns"):
-        return _rows_of_partitions(X, places)
-    if is_lazy(X):
-        return X[places].compute()
-    if is_frame(X):
+    if is_frame(X) and not is_lazy(X):
         return X.iloc[places]
-    return np.asarray(X)[places]
-
-
-def _rows_of_partitions(X: Any, places: NDArray) -> Any:
-    """Some rows of a data frame of Dask, partition by partition."""
+    if not hasattr(X, "columns"):
+        return X[places].compute() if is_lazy(X) else np.asarray(X)[places]
     import dask
     import pandas
 
     parts = X.to_delayed()
-    sizes = dask.compute(*[dask.delayed(len)(part) for part in parts])
-    ends = np.cumsum(sizes)
-    subsets = []
-    for part, size, end in zip(parts, sizes, ends):
-        inside = places[(places >= end - size) & (places < end)] - (end - size)
-        subsets.append(dask.delayed(_take)(part, inside))
+    sizes = dask.compute(*map(dask.delayed(len), parts))
+    bounds = np.searchsorted(places, np.cumsum([0, *sizes]))
+    starts = np.cumsum([0, *sizes])
+    subsets = [
+        part.iloc[places[first:last] - start]
+        for part, start, first, last in zip(parts, starts, bounds, bounds[1:])
+    ]
     return pandas.concat(dask.compute(*subsets), ignore_index=True)
-
-
-def _take(frame: Any, places: NDArray) -> Any:
-    return frame.iloc[places]
 
 
 def lazily(method: Any, X: Any, shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
     """Results of a method for a Dask array or frame, one block at a time; `shape` is that of one row's result."""
-    if hasattr(X, "columns"):
-        import dask.array as da
-
-        parts = [
-            da.from_delayed(_delayed(method)(part), (np.nan, *shape), dtype)
-            for part in X.to_delayed()
-        ]
-        return da.concatenate(parts, allow_unknown_chunksizes=True)
-    X = X.rechunk({1: -1})
-    if shape:
-        return X.map_blocks(method, chunks=(X.chunks[0], shape), dtype=dtype)
-    return X.map_blocks(method, drop_axis=1, dtype=dtype)
-
-
-def _delayed(method: Any) -> Any:
     import dask
+    import dask.array as da
 
-    return dask.delayed(method, pure=False)
+    sizes: Any = [np.nan]
+    if hasattr(X, "chunks"):
+        X = X.rechunk({1: -1})
+        sizes = X.chunks[0]
+    apply = dask.delayed(method, pure=False)
+    parts = np.ravel(X.to_delayed())
+    blocks = [
+        da.from_delayed(apply(part), (size, *shape), dtype)
+        for part, size in zip(parts, np.broadcast_to(sizes, len(parts)).tolist())
+    ]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)

@@ -37,20 +37,6 @@ class Rows:
             self, Z=self.Z[places], Y=self.Y[places], labels=labels, weight=weight, folds=()
         )
 
-    @property
-    def is_partition(self) -> bool:
-        """Whether every fold learns from all rows that it does not hold out, and each row is held out once."""
-        n = len(self)
-        sizes = [len(train) + len(test) for train, test in self.folds]
-        return all(size == n for size in sizes) and sum(len(b) for _, b in self.folds) == n
-
-    def error(self, outputs: NDArray, places: NDArray) -> float:
-        """Error for these rows: mean absolute error of the first target, or log-loss of calibrated scores."""
-        weight = self.weight[places]
-        if self.labels is None:
-            return float(np.average(np.abs(outputs[:, 0] - self.Y[places, 0]), weights=weight))
-        return float(calibrate_scores(class_scores(outputs), self.labels[places], weight).loss)
-
 
 class Member:
     """A model of the average. Its outputs have a column for every target column, or a score for every class."""
@@ -68,6 +54,13 @@ class Member:
     def predict(self, Z: NDArray) -> NDArray:
         """Outputs (n, q) of new rows."""
         raise NotImplementedError
+
+
+def error_of(scores: NDArray, truth: NDArray, weight: NDArray) -> float:
+    """Log-loss of calibrated scores of classes, or mean squared error of numbers."""
+    if truth.ndim == 1:
+        return float(calibrate_scores(class_scores(scores), truth, weight).loss)
+    return float(np.average((scores - truth)[:, 0] ** 2, weights=weight))
 
 
 def class_scores(outputs: NDArray) -> NDArray:

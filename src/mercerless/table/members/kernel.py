@@ -169,8 +169,6 @@ class Kernel(Member):
 
     def out_of_fold(self, rows: Rows, rivals: Sequence[NDArray]) -> NDArray | None:
         X = self._look(rows.Z)
-        if not self.scales_of_folds and rows.is_partition and len(rows) <= ALL_ROWS:
-            return exact_folds(self._compare(X, X), rows, self.scales.noise)
         final = self.scales
         outputs = np.full_like(rows.Y, np.nan)
         for number, (train, test) in enumerate(rows.folds):
@@ -310,19 +308,6 @@ def invert(K: NDArray) -> tuple[NDArray, float]:
     inverse += inverse.T.copy()
     inverse[np.diag_indices_from(inverse)] /= 2.0
     return inverse, half_logdet
-
-
-def exact_folds(K: NDArray, rows: Rows, ridge: float) -> NDArray:
-    """Predictions of every fold by the others, from one inverse.
-
-    With M the inverse of K plus the noise, those of fold B are ``Y_B - (M_BB)^-1 (M Y)_B``.
-    """
-    inverse, _ = invert(K + np.diag(ridge / rows.weight))
-    coef = inverse @ rows.Y
-    outputs = np.empty_like(rows.Y)
-    for _, test in rows.folds:
-        outputs[test] = rows.Y[test] - np.linalg.solve(inverse[np.ix_(test, test)], coef[test])
-    return outputs
 
 
 def kernel_members(rows: Rows) -> Iterator[Kernel]:

@@ -14,10 +14,10 @@ from sklearn.ensemble import (
 )
 from threadpoolctl import ThreadpoolController
 
-from mercerless.table.members.base import Member, Rows, log_probabilities
+from mercerless.table.members.base import Member, Rows, error_of, log_probabilities
 
 #: A member with an error beyond this multiple of the best other member's in the first fold is left out.
-HOPELESS = 1.25
+HOPELESS = 1.3
 SMALL = 2000  # rows up to which trees of few leaves are boosted
 MOST_ROUNDS = 1000
 PATIENCE = 20  # rounds without an improvement of the held-out rows
@@ -32,8 +32,12 @@ class Trees(Member):
         for number, (train, test) in enumerate(rows.folds):
             outputs[test] = self._held_out(rows.take(train), rows.take(test))
             if number == 0 and rivals:
-                best = min(rows.error(rival[test], test) for rival in rivals)
-                if rows.error(outputs[test], test) > HOPELESS * best:
+                truth = rows.Y[test, :1] if rows.labels is None else rows.labels[test]
+                errors = [
+                    error_of(values[test, : outputs.shape[1]], truth, rows.weight[test])
+                    for values in (outputs, *rivals)
+                ]
+                if errors[0] > HOPELESS * min(errors[1:]):
                     return None
         return outputs
 
