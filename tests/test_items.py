@@ -121,25 +121,10 @@ def test_numbers_in_an_array_of_objects_are_classes(labels):
 # ------------------------------------------------------------------------------------------------------- weights
 
 
-def smooth(model, n=60):
-    """Vectors, numbers or two classes as the model wants them, and new vectors."""
-    rng = np.random.default_rng(0)
-    X, new = rng.normal(size=(n, 2)), rng.normal(size=(20, 2))
-    y = np.sin(2 * X[:, 0]) + X[:, 1]
-    return X, (y > 0).astype(int) if model in CLASSIFIERS else y, new
-
-
 def outputs(model, X):
     for method in ("predict_proba", "decision_function", "predict"):
         if hasattr(model, method):
             return getattr(model, method)(X)
-
-
-PRECOMPUTED = [
-    model
-    for model in CLASSIFIERS + REGRESSORS
-    if hasattr(model, "kernel") and "LAB" not in repr(model) and "n_parts" not in repr(model)
-]
 
 
 def test_items_of_weight_zero_are_never_shown_to_the_function():
@@ -492,13 +477,6 @@ def change_list(item):
 
 def change_dict(item):
     item.update({key: 3 * value for key, value in item.items()})
-
-
-CHANGEABLE = {
-    "arrays": (lambda x, k: np.append(x, np.zeros(k)), change_array),
-    "lists": (lambda x, k: [*x.tolist(), *[0.0] * k], change_list),
-    "dicts": (lambda x, k: dict(enumerate(x)), change_dict),
-}
 
 
 def test_objects_keep_their_identity_in_a_model():
