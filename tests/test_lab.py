@@ -145,7 +145,8 @@ def test_degenerate_data(waves):
     assert_allclose(level.predict(T), 4.2, rtol=1e-8)
     nothing = LABRegressor(**QUICK).fit(np.ones((30, 2)), np.arange(30.0))
     assert_allclose(nothing.predict(np.ones((2, 2))), 14.5, rtol=0.05)
-    repeated = LABRegressor(**QUICK).fit(np.repeat(X[:20], 10, axis=0), np.repeat(y[:20], 10))
+    with pytest.warns(UselessModelWarning):  # copies count as independent rows in the evidence
+        repeated = LABRegressor(**QUICK).fit(np.repeat(X[:20], 10, axis=0), np.repeat(y[:20], 10))
     assert np.isfinite(repeated.predict(T)).all()
     few = LABRegressor(random_state=0).fit(X[:3], y[:3])
     assert np.isfinite(few.predict(T)).all()
@@ -195,7 +196,7 @@ def test_dask_arrays_give_the_same_model():
     with dask.config.set(scheduler="threads"):
         model = LABRegressor(**settings).fit(X, y, weight)
         other = LABRegressor(**settings).fit(lazy, da.from_array(y, chunks=700), weight)
-        assert_array_equal(other.bandwidths_, model.bandwidths_)
+        assert_allclose(other.bandwidths_, model.bandwidths_, rtol=1e-6)
         assert_allclose(other.predict(X), model.predict(X), rtol=1e-8, atol=1e-8)
         predicted = other.predict(lazy)
         assert isinstance(predicted, da.Array) and predicted.chunks == ((700, 700, 700, 400),)
