@@ -14,6 +14,7 @@ from mercerless.core.folds import Split, assign_folds, splits_of
 from mercerless.core.validation import (
     align_columns,
     check_option,
+    check_row_order,
     check_weight,
     labels_of,
     validate_data,
@@ -423,6 +424,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[list[Column], NDArray | None, NDArray, Sequence[Split]]:
         """Columns, target columns, weights and folds."""
+        check_row_order(X, y, sample_weight)
         X = as_frame(X)
         columns = self.read_training(X)
         n = len(columns[0].values)
