@@ -148,19 +148,6 @@ def test_out_of_fold_predictions_are_those_of_the_folds():
         assert_allclose(held.prediction[np.isin(held.rows, test)], expected, rtol=1e-8)
 
 
-def test_new_items_without_their_other_direction_are_covered_by_that_model():
-    rng = np.random.RandomState(0)
-    X, y, _ = data(160)
-    K = np.tanh(X @ rng.normal(size=(2, 2)) @ X.T) + np.exp(-((X[:, None] - X) ** 2).sum(2))
-    model = AsymmetricRidge(kernel="precomputed", side="right", kind="similarity").fit(
-        K[:100, :100], y[:100]
-    )
-    with pytest.warns(UserWarning, match="left regressor"):
-        alone = model.predict_interval(K[100:, :100])
-    both = model.predict_interval(K[100:, :100], reverse=K[:100, 100:].T)
-    left = np.sort(np.abs(model.one_way_[2][:, 0] - y[:100]))[conformal_rank(100, 0.9) - 1]
-    assert_allclose(np.diff(alone).ravel(), 2 * left)
-    assert not np.allclose(np.diff(both), np.diff(alone))
 
 
 def test_sets_by_class_have_a_threshold_for_each():
@@ -173,35 +160,6 @@ def test_sets_by_class_have_a_threshold_for_each():
     assert_array_equal(found, sets)
 
 
-def test_rows_without_their_own_similarity_are_covered_by_the_stack_for_such():
-    """The stack for new items of unknown k(x, x) makes other errors, and these decide."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(90, 3)) * rng.uniform(0.3, 3.0, size=(90, 1))
-    y = (np.linalg.norm(X, axis=1) > 2.0).astype(int)
-    K = X @ X.T
-    train, new = slice(0, 60), slice(60, 90)
-    options = {"kernel": "precomputed", "kind": "similarity", "random_state": 0}
-    classifier = SimilarityClassifier(**options).fit(K[train, train], y[train])
-    assert classifier.diagonal_ is None
-    average = classifier.stack_.average
-    own = np.diagonal(K)[new]
-    thresholds = []
-    for given, proba in (
-        ({"diag": own}, average.out_of_fold),
-        ({}, average.out_of_fold_without_diag),
-    ):
-        threshold = set_thresholds(classifier.out_of_fold_._replace(prediction=proba), 0.9)
-        sets = classifier.predict_proba(K[new, train], **given) >= threshold
-        found = classifier.predict_set(K[new, train], 0.9, allow_empty=True, **given)
-        assert_array_equal(found, sets)
-        thresholds.append(threshold[0])
-    assert thresholds[0] > thresholds[1] + 0.01
-    regressor = SimilarityRegressor(**options).fit(K[train, train], np.sqrt(np.diagonal(K)[train]))
-    with_own, without = (
-        np.ptp(regressor.predict_interval(K[new, train], 0.9, **given), axis=1)
-        for given in ({"diag": own}, {})
-    )
-    assert np.all(without > 1.01 * with_own)
 
 
 @pytest.mark.parametrize("coverage", [0, 1, 1.5, -0.1, "all", None, np.nan])
@@ -254,26 +212,3 @@ def scattered(n, seed=0):
     return x, 2 * x[:, 0] + np.sin(2 * x[:, 1]) + deviation * rng.normal(size=n), deviation
 
 
-def test_rows_of_one_direction_are_covered_with_or_without_their_own_similarity():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(160, 3)) * rng.uniform(0.3, 3.0, size=(160, 1))
-    y = (np.linalg.norm(X, axis=1) > 2.0).astype(int)
-    K = X @ (np.eye(3) + 0.02 * np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 0]])) @ X.T
-    train, new = slice(0, 100), slice(100, 160)
-    options = {"kernel": "precomputed", "kind": "similarity", "random_state": 0}
-    model = SimilarityClassifier(direction="mean", **options).fit(K[train, train], y[train])
-    assert model.one_way_.profiles is None
-    assert model.diagonal_ is None
-    average = model.one_way_.stack.average
-    scores = []
-    for given, proba in (
-        ({"diag": np.diagonal(K)[new]}, average.out_of_fold),
-        ({}, average.out_of_fold_without_diag),
-    ):
-        with pytest.warns(UserWarning, match="only one direction of the new rows"):
-            found = model.predict_set(K[new, train], 0.9, allow_empty=True, **given)
-            predicted = model.predict_proba(K[new, train], **given)
-        threshold = set_thresholds(model.out_of_fold_._replace(prediction=proba), 0.9)
-        assert_array_equal(found, predicted >= threshold)
-        scores.append(np.mean(predicted.argmax(axis=1) == y[new]))
-    assert scores[0] > scores[1]

@@ -77,17 +77,16 @@ class Spectral(Family):
         self.columns = self.share @ known.similarities
 
     def solve(self, known: Any, Y: NDArray) -> None:
-        values = known.spectrum.values
+        values, vectors = known.spectrum
         changes = {"clip": np.maximum(values, 0.0), "flip": np.abs(values), "square": values**2}
         changed = changes[self.name]
         root = np.sqrt(known.weight)[:, None]
-        coordinates = known.spectrum.enter(root * (Y - self.mean))
+        coordinates = vectors.T @ (root * (Y - self.mean))
         is_zero = np.abs(values) <= 1e-6 * np.abs(values).max()
         divisor = np.where(is_zero, np.inf, values)
         penalties = np.asarray(self.settings) * (np.linalg.norm(changed) or 1.0)
         factors = (changed / divisor)[:, None] / (changed[:, None] + penalties)
-        solutions = known.spectrum.leave(factors[:, :, None] * coordinates[:, None])
-        self.coef = root * np.moveaxis(solutions, 1, 0)
+        self.coef = root * (vectors @ (factors.T[:, :, None] * coordinates))
 
     def scores(self, new: Any) -> NDArray:
         S = new.similarities

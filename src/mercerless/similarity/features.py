@@ -16,15 +16,14 @@ from mercerless.core.estimator import (
     class_scores,
     landmark_rows,
 )
+from mercerless.core.kinds import warn_if_distances
 from mercerless.core.memory import check_memory
 from mercerless.core.validation import (
     UselessModelWarning,
-    check_labels,
+    check_classes,
     check_number,
     check_square,
-    check_weight,
     warn,
-    weigh_classes,
 )
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.similarity.linear import SparseMachine, sparse_machine
@@ -196,27 +195,26 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         check_number("C", self.C)
-        y = check_labels(y, type(self).__name__)
-        given = check_weight(sample_weight, len(y))
-        weight = weigh_classes(self.class_weight, y, given)
+        name = type(self).__name__
+        weight, classes, labels = check_classes(y, sample_weight, self.class_weight, name)
         basis = self._train_basis(X, weight)
-        labels = y[basis.rows]
-        weight = weight[basis.rows]
-        K = self._matrix(basis, len(np.unique(labels)))
+        labels = labels[basis.rows]
+        K = self._matrix(basis, len(classes))
+        if basis.given_as_matrix:
+            warn_if_distances(K, name)
         unit = np.abs(np.diagonal(K)).mean() or np.abs(K).mean() or 1.0
-        price = self.C / unit * weight
+        price = self.C / unit * weight[basis.rows]
         with self._progress(0):
             machines = _one_against_rest(K, labels, price, self.n_jobs)
         coef = np.array([machine.coef for machine in machines])
         kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
         if not len(kept):
             kept = np.array([0])  # a constant: one item with a coefficient of zero
-            if len(np.unique(labels)) > 1:
-                warn(
-                    "SimilaritySVC uses no training item, so it predicts the same for all; "
-                    "raise C, or choose another kernel.",
-                    UselessModelWarning,
-                )
+            warn(
+                "SimilaritySVC uses no training item, so it predicts the same for all; raise C, or "
+                "choose another kernel.",
+                UselessModelWarning,
+            )
         gap = max(machine.gap for machine in machines)
         if not gap <= 1e-5:
             message = (
@@ -229,7 +227,7 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
             _basis=fitted,
             kernel_=fitted.kernel,
             X_fit_=fitted.kept,
-            classes_=np.unique(labels),
+            classes_=classes,
             support_=basis.rows[kept],
             dual_coef_=coef[:, kept],
             intercept_=intercept,
@@ -259,25 +257,20 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
         """
         check_is_fitted(self)
         items = self._test_items(X)
-        if len(self.support_) == 0:
-            values = np.tile(self.intercept_, (len(items), 1))
-        else:
-            values = self._basis.compare(items) @ self.dual_coef_.T + self.intercept_
+        values = self._basis.compare(items) @ self.dual_coef_.T + self.intercept_
         return values if len(self.classes_) > 2 else values[:, 0]
 
     def _predict(self, X: Any) -> NDArray:
         values = self.decision_function(X)
-        if len(self.classes_) == 1:
-            return np.repeat(self.classes_, len(values))
         return self.classes_[class_scores(values).argmax(axis=1)]
 
 
 def _one_against_rest(
     K: NDArray, y: NDArray, price: NDArray, n_jobs: int | None
 ) -> list[SparseMachine]:
-    """One machine for at most two classes, else one per class."""
-    classes = np.unique(y)
-    positive = classes[-1:] if len(classes) <= 2 else classes
+    """One machine for two classes, else one per class, for class numbers y."""
+    n_classes = int(y.max()) + 1
+    positive = [1] if n_classes == 2 else range(n_classes)
     return Parallel(n_jobs=n_jobs)(
         delayed(sparse_machine)(K, np.where(y == label, 1.0, -1.0), price) for label in positive
     )

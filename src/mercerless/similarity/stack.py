@@ -177,7 +177,8 @@ def fit_stack(
     figures_of_families = family_scores(kept, kept_scores, target, weight, average, parts[judged])
 
     out_of_fold = targets.in_units(average.out_of_fold)
-    average = average.take(average.weights > SMALLEST_WEIGHT)
+    used = average.weights >= min(SMALLEST_WEIGHT, average.weights.max())
+    average = average.take(used)
     fitted = []
     for member, (name, family) in enumerate(members):
         own = [settings[i].parameter for i in average.kept if owners[i] == member]
