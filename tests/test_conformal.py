@@ -11,8 +11,6 @@ from mercerless import (
     KreinRidge,
     KreinRidgeClassifier,
     LABRegressor,
-    SimilarityClassifier,
-    SimilarityRegressor,
 )
 from mercerless.core.calibration import calibrate_scores, cross_calibrate
 from mercerless.core.conformal import conformal_rank, interval_radius, set_thresholds
@@ -148,8 +146,6 @@ def test_out_of_fold_predictions_are_those_of_the_folds():
         assert_allclose(held.prediction[np.isin(held.rows, test)], expected, rtol=1e-8)
 
 
-
-
 def test_sets_by_class_have_a_threshold_for_each():
     X, _, labels = data(120, 1)
     model = AsymmetricRidgeClassifier(Gaussian(1.5)).fit(X[:80], labels[:80])
@@ -158,8 +154,6 @@ def test_sets_by_class_have_a_threshold_for_each():
     sets = model.predict_proba(X[80:]) >= each
     found = model.predict_set(X[80:], 0.8, by_class=True, allow_empty=True)
     assert_array_equal(found, sets)
-
-
 
 
 @pytest.mark.parametrize("coverage", [0, 1, 1.5, -0.1, "all", None, np.nan])
@@ -210,5 +204,3 @@ def scattered(n, seed=0):
     x = rng.uniform(-3, 3, size=(n, 2))
     deviation = np.where(x[:, 0] > 1, 1.0, 0.1)
     return x, 2 * x[:, 0] + np.sin(2 * x[:, 1]) + deviation * rng.normal(size=n), deviation
-
-

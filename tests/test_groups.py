@@ -11,11 +11,9 @@ from sklearn.datasets import load_iris, make_blobs
 from sklearn.model_selection import GroupKFold, cross_validate
 
 from mercerless import KreinRidge, KreinRidgeClassifier, SimilarityClassifier, SimilarityRegressor
-from mercerless.core.calibration import cross_calibrate
 from mercerless.core.conformal import conformal_quantile, conformal_rank, set_thresholds
 from mercerless.core.folds import OutOfFold, check_groups, warn_of_near_copies
 from mercerless.datasets import load_digit_shapes
-from mercerless.krein import ridge as krein
 
 pytestmark = pytest.mark.filterwarnings("ignore::mercerless.UselessModelWarning")
 
@@ -135,8 +133,6 @@ def test_items_without_weight_and_their_groups():
         removed = cls(random_state=0).fit(X[used], y[used], groups=groups[used])
         assert_allclose(model.predict_proba(X), removed.predict_proba(X), atol=1e-9)
         assert 4 not in model.out_of_fold_.groups
-
-
 
 
 class TestQuantile:

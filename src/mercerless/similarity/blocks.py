@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
+from mercerless.core.linalg import EigenFactors
 from mercerless.similarity.families import (
     ClassDistances,
     Cosines,
@@ -198,11 +198,10 @@ class Block:
         return self.rows @ self.rows.T
 
     @cached_property
-    def spectrum(self) -> tuple[NDArray, NDArray]:
+    def spectrum(self) -> EigenFactors:
         """Eigenvalues and eigenvectors of the centered similarities."""
         root = np.sqrt(self.weight)
-        centered = root[:, None] * center(self.similarities, self.weight) * root
-        return eigh(centered, driver="evd", overwrite_a=True, check_finite=False)
+        return EigenFactors.of(root[:, None] * center(self.similarities, self.weight) * root)
 
 
 def squares_of(S: NDArray, row_own: NDArray, center_own: NDArray) -> NDArray:

@@ -24,6 +24,7 @@ from mercerless.core.validation import (
     relative_asymmetry,
     warn,
 )
+from mercerless.kernels import Precomputed
 from mercerless.kernels.local import center_bandwidths
 from mercerless.similarity.blocks import Block
 from mercerless.similarity.hits import HitBlock
@@ -231,7 +232,7 @@ class ComparesItems(GroupedPredictor):
         block = HitBlock.of(hits, back, of_mean_one(weight[used]))
         warn_of_items_without_hits(block, "training items")
         attributes = {
-            "kernel_": "precomputed",
+            "kernel_": Precomputed(),
             "kind_": kind,
             "X_fit_": None,
             "landmarks_": None,

@@ -390,6 +390,8 @@ class SimilarityClassifier(ClassifierMixin, SimilarityLearner):
         Row numbers of the landmarks; None if all items were compared.
     stack_ : Stack
         The fitted learners.
+    unit_ : float or None
+        Only for sparse X: the median of distances, their unit; None for similarities.
     n_features_in_ : int
         The number of features, or of training items for precomputed similarities.
 
@@ -582,6 +584,8 @@ class SimilarityRegressor(RegressorMixin, SimilarityLearner):
         As for `SimilarityClassifier`; the sum of the weights is free.
     kernel_, X_fit_, kind_, landmarks_, n_features_in_
         As for `SimilarityClassifier`.
+    unit_ : float or None
+        Only for sparse X.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"r2"`` and ``"mse"`` (relative to the variance) of its best setting, and the
         sum of its ``"weight"``. The key ``"stack"`` holds the average itself, cross-fitted.
@@ -660,6 +664,13 @@ class HitsClassifier(SimilarityClassifier):
     class_weight, n_jobs, random_state : object
         As for `SimilarityClassifier`.
 
+    Attributes
+    ----------
+    classes_, members_, weights_, family_scores_, negative_spectrum_, out_of_fold_, certificate_, stack_
+        As for `SimilarityClassifier`.
+    kernel_, X_fit_, landmarks_, kind_, unit_, n_features_in_
+        As for `SimilarityClassifier`.
+
     See Also
     --------
     SimilarityClassifier : The same model, with its attributes; it takes dense matrices as well.
@@ -705,6 +716,13 @@ class HitsRegressor(SimilarityRegressor):
     ----------
     kind, direction, n_jobs, random_state : object
         As for `HitsClassifier`.
+
+    Attributes
+    ----------
+    members_, weights_, family_scores_, negative_spectrum_, out_of_fold_, certificate_, stack_
+        As for `SimilarityRegressor`.
+    kernel_, X_fit_, landmarks_, kind_, unit_, n_features_in_
+        As for `SimilarityRegressor`.
 
     See Also
     --------

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
+from sklearn.utils.metaestimators import available_if
 
 from mercerless.core.averaging import Average
 from mercerless.core.basis import align_train, is_precomputed
 from mercerless.core.memory import check_memory
-from mercerless.core.reasons import Explained, ReasonsMixin, two_likeliest
+from mercerless.core.reasons import Explained, Reasons, ReasonsMixin, two_likeliest
 from mercerless.core.validation import column_labels
 from mercerless.similarity.families import ClassDistances, Family
 from mercerless.similarity.stack import Stack
@@ -38,6 +39,27 @@ class StackReasonsMixin(ReasonsMixin):
     _with_items: Any
     _training_blocks_of_several: Any
 
+    @available_if(lambda self: "unit_" not in vars(self))  # dense comparisons
+    def explain(self, X: Any, k: int = 5, **new: Any) -> Reasons:
+        """The training items for and against each prediction, with shares that add up to its score.
+
+        Parameters
+        ----------
+        X : array-like or sequence of items
+            New items, as for `predict`.
+        k : int, default=5
+            How many training items to name on either side.
+        **new : dict
+            Further arguments of `predict`, such as ``reverse``, and ``train``: X of the fit, if the model does not keep
+            all training items (with landmarks or a precomputed matrix).
+
+        Returns
+        -------
+        Reasons
+            Scores, items and shares: ``score = base + shares.sum(axis=1) + rest``; ``text(i)`` describes one in words.
+        """
+        return super().explain(X, k, **new)
+
     def _explain_blocks(
         self, X: Any, diag: Any = None, reverse: ArrayLike | None = None, train: Any = None
     ) -> Iterator[Explained]:
@@ -62,8 +84,6 @@ class StackReasonsMixin(ReasonsMixin):
 
     def _compared_again(self, train: Any) -> Mapping[str, Any]:
         """The training blocks: of the items that the model keeps, or of `train`."""
-        if "unit_" in vars(self):
-            raise ValueError("explain is for dense comparisons, not for sparse hits.")
         weight = self._weight
         parts: dict[str, Any] = {"": self} if self._parts is None else self._parts
         keeps_all = all(

@@ -77,16 +77,17 @@ class Spectral(Family):
         self.columns = self.share @ known.similarities
 
     def solve(self, known: Any, Y: NDArray) -> None:
-        values, vectors = known.spectrum
+        values = known.spectrum.values
         changes = {"clip": np.maximum(values, 0.0), "flip": np.abs(values), "square": values**2}
         changed = changes[self.name]
         root = np.sqrt(known.weight)[:, None]
-        coordinates = vectors.T @ (root * (Y - self.mean))
+        coordinates = known.spectrum.enter(root * (Y - self.mean))
         is_zero = np.abs(values) <= 1e-6 * np.abs(values).max()
         divisor = np.where(is_zero, np.inf, values)
         penalties = np.asarray(self.settings) * (np.linalg.norm(changed) or 1.0)
         factors = (changed / divisor)[:, None] / (changed[:, None] + penalties)
-        self.coef = root * (vectors @ (factors.T[:, :, None] * coordinates))
+        solutions = known.spectrum.leave(factors[:, :, None] * coordinates[:, None])
+        self.coef = root * np.moveaxis(solutions, 1, 0)
 
     def scores(self, new: Any) -> NDArray:
         S = new.similarities
