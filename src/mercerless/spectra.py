@@ -165,7 +165,7 @@ def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefi
     >>> report.negative_mass, report.is_psd
     (0.25, False)
     """
-    values: NDArray[np.float64]
+    values: Any
     if np.ndim(K) == 1:
         values = check_real(np.asarray(K)[None, :], "eigenvalues")[0].astype(np.float64)
         rounding = 0.0
