@@ -182,7 +182,7 @@ def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefi
         epsilon = np.finfo(K.dtype).eps
     n = len(values)
     scale = float(np.abs(values).max())
-    noise = max(n * epsilon * scale, rounding)
+    noise = max(n * float(epsilon) * scale, float(rounding))
     mass = np.abs(values).sum()
     negative = float(np.abs(values[values < -noise]).sum() / mass) if mass > 0 else 0.0
     return Indefiniteness(
