@@ -31,7 +31,7 @@ from mercerless.comparison.work import Result, Task, Workers, completed, run_tas
 N_FOLDS = 5
 N_REPEATS = 3
 #: Shares of the time left that the first splits and all splits of the automatic learner may take.
-FIRST_SHARE = 0.45
+FIRST_SHARE = 0.35
 DEFAULT_SHARE = 0.5
 #: Share of the budget after which a rival's split is stopped.
 RIVAL_SHARE = 0.3
@@ -40,9 +40,11 @@ EXPLAIN_SHARE = 0.2
 #: The end of the budget is left for the page.
 PAGE_SHARE, PAGE_SECONDS = 0.04, 1.0
 #: A sample of all rows is this part of the last one, and at least so many rows.
-SAMPLE, LEAST_ROWS = 0.25, 400
+SAMPLE, LEAST_ROWS = 0.15, 400
 #: A learner is adequate for explanations if it lacks at most this part of what the best one learned.
 ADEQUATE = 0.1
+#: Baselines that take less than a second on so many rows.
+FALLBACK, FALLBACK_ROWS = ("linear", "neighbors", "features"), 1000
 #: Items of which all pairs are compared: hits and strings by name, and series and functions of the user.
 MOST_ITEMS, MOST_SLOW_ITEMS = 6000, 1500
 CURVE_SHARES = (0.125, 0.25, 0.5)
@@ -84,6 +86,7 @@ class Race:
             self.share()
             self.results |= self.store.read(self.problem.n_items) if self.options.resume else {}
             self.run_defaults()
+            self.run_something()
             self.explain()
             self.run_searches()
             self.run_repeats()
@@ -106,20 +109,34 @@ class Race:
         rivals = [task for learner in self.learners[1:] for task in self.tasks(learner.name)]
         self.drive(rivals, limit=self.rival_limit)
 
+    def run_something(self) -> None:
+        """If no learner finished, run the cheapest baselines here, on a sample: a page with nothing helps nobody."""
+        if self.ranked() or all("failed" in state for state in self.states.values()):
+            return
+        if self.problem.n_items > FALLBACK_ROWS:
+            self.sample(FALLBACK_ROWS)
+        self.n_splits = N_FOLDS
+        self.score_guess()
+        for learner in self.learners:
+            if learner.name in FALLBACK:
+                self.states.pop(learner.name, None)
+                for task in self.tasks(learner.name):
+                    self.record(run_task(self.problem, learner, task, *self.split(task)))
+
     def fit_first(self, first: Learner) -> None:
         """The first splits of the automatic learner decide how many splits, and which rows, all learners get."""
-        while True:
+        for is_last in (False, True):
             self.report(f"{first.title} on {self.problem.n_items} rows")
             tasks = self.tasks(first.name)[: self.n_jobs]
             self.workers.wait_until_ready(self.time_left)
+            self.workers.prepare()
             until = time.perf_counter() + FIRST_SHARE * self.time_left
             if self.drive(tasks, until=until) or first.name in self.states:
                 break
-            n_rows = int(SAMPLE * self.problem.n_items)
-            if n_rows < LEAST_ROWS:
+            if is_last or self.problem.n_items <= LEAST_ROWS:
                 self.states[first.name] = "did not finish"
                 return
-            self.sample(n_rows)
+            self.sample(max(LEAST_ROWS, int(SAMPLE * self.problem.n_items)))
         seconds = max(
             (self.results[task].seconds for task in tasks if task in self.results), default=0
         )

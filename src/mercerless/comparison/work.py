@@ -157,15 +157,25 @@ class Workers:
         self._folder: TemporaryDirectory | None = None
         self._path = ""
         self._pool: ProcessPoolExecutor | None = None
+        self._spare: ProcessPoolExecutor | None = None
         if n_jobs > 0:
             self._start()
 
     def _start(self) -> None:
+        self._pool, self._spare = self._spare or self._new_pool(), None
+        self._started = [self._pool.submit(os.getpid) for _ in range(self.n_jobs)]
+
+    def prepare(self) -> None:
+        """Start processes that take over without delay if running work has to be stopped."""
+        if self._pool is not None and self._spare is None:
+            self._spare = self._new_pool()
+            self._spare.submit(os.getpid)
+
+    def _new_pool(self) -> ProcessPoolExecutor:
         threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        self._pool = ProcessPoolExecutor(
+        return ProcessPoolExecutor(
             self.n_jobs, initializer=start_worker, env=dict.fromkeys(threads, "1")
         )
-        self._started = [self._pool.submit(os.getpid) for _ in range(self.n_jobs)]
 
     def wait_until_ready(self, seconds: float) -> None:
         """Wait until a process has imported what it needs."""
@@ -206,6 +216,9 @@ class Workers:
     def close(self) -> None:
         """Stop and remove the shared files."""
         self.stop()
+        if self._spare is not None:
+            self._spare.shutdown(wait=True, kill_workers=True)
+            self._spare = None
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None

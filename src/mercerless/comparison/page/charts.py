@@ -15,6 +15,8 @@ def number(value: float) -> str:
     """A short number for a label."""
     if abs(value) < 1e-300:
         return "0"
+    if 1e4 <= abs(value) < 1e7:
+        return f"{value:,.0f}"
     if 1e-3 <= abs(value) < 1e5:
         return f"{value:.4g}"
     return f"{value:.2g}"
