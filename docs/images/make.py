@@ -48,7 +48,7 @@ def draw_recipes():
     figure.savefig(FOLDER / "recipes.svg", transparent=True, metadata={"Date": None})
 
 
-def draw_report(theme, width=1200, height=760):
+def draw_report(theme, width=1200, height=900):
     """One screenshot; Chromium calls the dark scheme 0 and the light one 1."""
     with tempfile.TemporaryDirectory() as profile:
         options = [
