@@ -17,8 +17,10 @@ from sklearn.svm import SVC, SVR
 from mercerless.core.units import kernel_unit
 from mercerless.core.validation import weights_or_ones
 
-# For every fold: the matrix of the other rows, that of the fold's rows with them, and the rows of the fold.
-HeldOut = Iterable[tuple[NDArray, NDArray, slice]]
+# The rows of a fold, ascending; folds may be of several draws.
+Fold = slice | NDArray
+# For every fold: the matrix of the other rows, that of the fold's rows with them, and the fold.
+HeldOut = Iterable[tuple[NDArray, NDArray, Fold]]
 
 #: Length scales of Gaussians, relative to `core.units.length_scales`.
 SCALES = (0.35, 0.7, 1.4, 2.8, 5.6)
@@ -47,7 +49,7 @@ def slices_of(fold_of: NDArray) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(edges)]
 
 
-def held_out_blocks(K: NDArray, folds: Sequence[slice]) -> Iterator[tuple[NDArray, NDArray, slice]]:
+def held_out_blocks(K: NDArray, folds: Sequence[Fold]) -> Iterator[tuple[NDArray, NDArray, Fold]]:
     """The blocks of one matrix of all rows, for every fold."""
     for fold in folds:
         rest = np.delete(np.arange(len(K)), fold)
@@ -57,7 +59,9 @@ def held_out_blocks(K: NDArray, folds: Sequence[slice]) -> Iterator[tuple[NDArra
 def ridge_losses(matrices: HeldOut, Y: NDArray) -> NDArray:
     """Squared losses of every row, summed over the columns of Y, with the best penalty."""
     losses = np.zeros((len(Y), len(RIDGES)))
+    times = np.zeros((len(Y), 1))
     for K, K_new, fold in matrices:
+        times[fold] += 1
         rest = np.delete(Y, fold, axis=0)
         mean = rest.mean(axis=0)
         unit = kernel_unit(K)
@@ -66,7 +70,8 @@ def ridge_losses(matrices: HeldOut, Y: NDArray) -> NDArray:
         features = K_new @ V
         for k, ridge in enumerate(RIDGES):
             predicted = features @ (projected / (np.maximum(s, 0.0) + unit * ridge)[:, None]) + mean
-            losses[fold, k] = ((predicted - Y[fold]) ** 2).sum(axis=1)
+            losses[fold, k] += ((predicted - Y[fold]) ** 2).sum(axis=1)
+    losses /= times
     return losses[:, losses.sum(axis=0).argmin()]
 
 
@@ -93,15 +98,17 @@ def machine_losses(
 ) -> NDArray:
     """Squared errors, or wrong labels, of every row for every setting of the machine."""
     losses = np.zeros((len(y), len(settings)))
+    times = np.zeros((len(y), 1))
     for K, K_new, fold in matrices:
+        times[fold] += 1
         rest = np.delete(y, fold)
         for k, setting in enumerate(settings):
             predicted: Any = rest[0]
             if np.any(rest != rest[0]):
                 machine = machine_on(K, rest, make, setting, np.delete(weight, fold))
                 predicted = machine.predict(K_new)
-            losses[fold, k] = _losses(predicted, y[fold], make is SVC)
-    return losses
+            losses[fold, k] += _losses(predicted, y[fold], make is SVC)
+    return losses / times
 
 
 class MachineChoice(NamedTuple):

@@ -28,7 +28,6 @@ from mercerless.core.tuning import (
     held_out_blocks,
     order_by_content,
     settings_of,
-    slices_of,
 )
 from mercerless.core.units import Standardizer, kernel_unit
 from mercerless.core.validation import (
@@ -334,19 +333,21 @@ class _DANK(KernelPredictor):
         else:
             order = order_by_content(K)
             rows = rows[order]
-            fold_of = fold_numbers(
-                LIMITS.n_folds,
-                K[np.ix_(order, order)],
-                y[rows],
-                classify=classify,
-                precomputed=True,
-                random_state=0,
-            )
-            rows = rows[np.argsort(fold_of, kind="stable")]
+            draws = [
+                fold_numbers(
+                    LIMITS.n_folds,
+                    K[np.ix_(order, order)],
+                    y[rows],
+                    classify=classify,
+                    precomputed=True,
+                    random_state=draw,
+                )
+                for draw in range(LIMITS.n_draws)
+            ]
+            folds = [np.flatnonzero(one == k) for one in draws for k in np.unique(one)]
             kernels = [kernel]
             if isinstance(self.kernel, str) and self.kernel == "gaussian":
                 kernels = [Gaussian(scale * kernel.length_scale) for scale in SCALES]
-            folds = slices_of(fold_of)
             # libsvm keeps matrices in single precision
             sized = [matrix_of(basis, one, rows) / size for one in kernels]
             matrices = [partial(held_out_blocks, K, folds) for K in sized]

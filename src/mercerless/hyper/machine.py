@@ -17,6 +17,7 @@ from mercerless.core.svm import stabilize
 from mercerless.core.threads import blas_threads
 from mercerless.core.tuning import (
     SCALES,
+    Fold,
     choose_machine,
     held_out_blocks,
     machine_on,
@@ -246,7 +247,7 @@ class _HeldOutKernels:
         self.pairs = random_pairs(X, LIMITS.tune_landmarks, random)
         self._equations: dict[int, tuple] = {}
 
-    def matrices(self, candidate: Candidate) -> Iterator[tuple[NDArray, NDArray, slice]]:
+    def matrices(self, candidate: Candidate) -> Iterator[tuple[NDArray, NDArray, Fold]]:
         """For every fold the matrix of the other rows, its negative directions flipped, and the rows of the fold."""
         if candidate.is_plain:
             yield from held_out_blocks(candidate.kernel(self.X), self.folds)
