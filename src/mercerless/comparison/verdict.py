@@ -124,12 +124,10 @@ def rows_used(comparison: "Comparison") -> str:
 
 
 def lower(title: str) -> str:
-    """A title inside a sentence; names of packages keep their capitals."""
-    return (
-        title
-        if title[1:2].isupper() or "Boost" in title or title == "LightGBM"
-        else title[0].lower() + title[1:]
-    )
+    """A title inside a sentence; names and abbreviations keep their capitals."""
+    first = title.split()[0]
+    is_name = first == "Krein" or first[1:] != first[1:].lower()
+    return title if is_name else title[0].lower() + title[1:]
 
 
 def compared(comparison: "Comparison", name: str) -> str:

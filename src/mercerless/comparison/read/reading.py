@@ -108,8 +108,8 @@ def from_frame(frame: pd.DataFrame, options: ReadOptions, notes: list[Note], nam
     target = frame.attrs.get("target")
     frame = frame.set_axis(list(map(str, frame.columns)), axis=1)
     frame.attrs["target"] = target
-    frame, names = take_names(frame, options, notes)
     frame = drop_columns(frame, options)
+    frame, names = take_names(frame, options, notes)
     groups = None
     if options.groups is not None:
         frame, column = take_column(frame, options.groups, "groups")
@@ -140,7 +140,10 @@ def drop_columns(frame: pd.DataFrame, options: ReadOptions) -> pd.DataFrame:
     for name in options.drop:
         if name not in frame.columns:
             raise ValueError(f"--drop {name}: there is no such column.")
-    return frame.drop(columns=list(options.drop))
+    attributes = frame.attrs
+    frame = frame.drop(columns=list(options.drop))
+    frame.attrs.update(attributes)
+    return frame
 
 
 def is_matrix(frame: pd.DataFrame, names: Sequence[str] | None, options: ReadOptions) -> bool:
