@@ -1,11 +1,14 @@
 """Similarities: the default of `SimilarityClassifier` beside tuned recipes.
 
-    MERCERLESS_DATA=folder python -m benchmarks.similarity [recipes] [bank]
+    MERCERLESS_DATA=folder python -m benchmarks.similarity [recipes] [bank] [ablation]
 
 recipes: six real sets, accuracy in per cent on held-out thirds, mean of five splits; of larger sets a random part is
 used. `python docs/images/make.py recipes` draws the rows. bank: sixteen smaller sets, accuracy, average rank and
 log-loss of calibrated probabilities. Recipes choose a penalty (or number of neighbors) by the same five inner folds.
+ablation: the sets of the bank without one family at a time: what each is worth, with its standard error over sets.
 """
+
+from unittest.mock import patch
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -23,6 +26,7 @@ from benchmarks.common import main, write
 from benchmarks.papers.paper_sets import load
 from mercerless import SimilarityClassifier, SimilarityFeatures
 from mercerless.datasets import load_digit_shapes
+from mercerless.similarity.blocks import Block
 from mercerless.spectra import SpectrumTransformer
 
 SPLITS = 5
@@ -171,5 +175,56 @@ def keep_scores(losses, scores, name, title, y, model, rows, given=None):
     scores.setdefault(name, {}).setdefault(title, []).append(np.mean(is_right))
 
 
+def ablation():
+    """A row per family: change of accuracy and log-loss without it, mean over sets and its standard error."""
+    names = [
+        "clip",
+        "flip",
+        "square",
+        "rows",
+        "gaussian",
+        "profiles",
+        "shares",
+        "neighbors",
+        "classes",
+    ]
+    everything = Block.families
+    changes = {name: [] for name in names}
+    for title, K, _, y in bank_sets():
+        print(title, flush=True)
+        splits = StratifiedShuffleSplit(2, test_size=1 / 3, random_state=0).split(K, y)
+        of_set = {name: [] for name in [None, *names]}
+        for train, test in splits:
+            inside, across = np.ix_(train, train), np.ix_(test, train)
+            for left_out, figures in of_set.items():
+
+                def families(block, classify, left_out=left_out):
+                    return [one for one in everything(block, classify) if one.name != left_out]
+
+                with patch.object(Block, "families", families):
+                    model = SimilarityClassifier("precomputed", kind="similarity")
+                    proba = model.fit(K[inside], y[train]).predict_proba(
+                        K[across], np.diag(K)[test]
+                    )
+                loss = log_loss(y[test], np.clip(proba, 1e-6, 1), labels=model.classes_)
+                figures.append((loss, np.mean(model.classes_[proba.argmax(axis=1)] == y[test])))
+        for name in names:
+            changes[name].append(np.mean(of_set[name], axis=0) - np.mean(of_set[None], axis=0))
+    rows = []
+    for name, values in changes.items():
+        mean = np.mean(values, axis=0)
+        error = np.std(values, axis=0, ddof=1) / np.sqrt(len(values))
+        rows.append(
+            {
+                "without": name,
+                "log-loss": f"{mean[0]:+.4f}",
+                "standard error": f"{error[0]:.4f}",
+                "accuracy, points": f"{100 * mean[1]:+.2f}",
+                "its standard error": f"{100 * error[1]:.2f}",
+            }
+        )
+    write("similarity_ablation", rows)
+
+
 if __name__ == "__main__":
-    main({"recipes": real_sets, "bank": bank})
+    main({"recipes": real_sets, "bank": bank, "ablation": ablation})

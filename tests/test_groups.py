@@ -40,10 +40,7 @@ def test_announced_accuracy_is_that_of_new_groups(cls):
     X, y, groups = copies()
     model = cls(random_state=0).fit(X, y, groups=groups)
     assert accuracy(model) < 0.65
-    if cls is SimilarityClassifier:
-        with pytest.warns(UserWarning, match="near-copies of others, in 80 sets.*pass groups"):
-            blind = cls(random_state=0).fit(X, y)
-    else:
+    with pytest.warns(UserWarning, match="near-copies of others, in 80 sets.*pass groups"):
         blind = cls(random_state=0).fit(X, y)
     assert accuracy(blind) > 0.95
 
