@@ -109,6 +109,22 @@ def test_profiles_of_many_rows_are_close_to_exact_ones(monkeypatch):
     assert_allclose(placed, exact, atol=0.15)
 
 
+def test_the_embedding_of_vectors_keeps_their_distances():
+    E = cdist(X, X)
+    known, new = blocks(np.arange(0, 40, 4), D=E)
+    family = f.Embedding("embedding", [1e-2]).fit(known, Y[TRAIN])
+    places = np.vstack([family.place(known), family.place(new)])
+    assert_allclose(cdist(places, places), E / np.sqrt(known.scale), atol=1e-6)
+
+
+def test_landmarks_that_are_no_items_have_all_families_but_those_of_classes():
+    outside = Block.of(
+        D[TRAIN, NEW], np.zeros(40), "distance", weight=np.ones(40), center_rows=np.full(20, -1)
+    )
+    names = {family.name for family in outside.families(classify=True)}
+    assert names == {"rows", "gaussian", "profiles", "neighbors"}
+
+
 def test_neighbors_are_those_of_scikit_learn():
     known, new = blocks()
     scores = f.Neighbors("neighbors").fit(known, Y[TRAIN]).scores(new)

@@ -11,6 +11,7 @@ from mercerless.core.linalg import EigenFactors
 from mercerless.similarity.families import (
     ClassDistances,
     Cosines,
+    Embedding,
     Family,
     Gaussians,
     Neighbors,
@@ -141,7 +142,8 @@ class Block:
         some = PENALTIES[1:4]
         few = PENALTIES[:4]
         votes = Shares("shares", few) if classify else Cosines("cosines", PENALTIES[1:5])
-        if len(self.center_rows) > len(np.unique(self.center_rows)):  # both directions
+        known = self.center_rows[self.center_rows >= 0]
+        if len(known) > len(np.unique(known)):  # both directions
             cosines = Cosines("cosines", PENALTIES[1:5])
             return [votes, cosines] if classify and self.all_items else [cosines]
         families: list[Family] = [
@@ -153,11 +155,13 @@ class Block:
         ]
         if self.all_items:
             families.append(votes)
+        elif len(known) > 1:
+            families.append(Embedding("embedding", few))
         if not (self.all_items and classify):
             families.append(Profiles("profiles", few, width=0.3))
         if self.symmetric:
             families += [Spectral(name, PENALTIES) for name in ("clip", "flip", "square")]
-        if classify and np.any(self.center_rows >= 0):
+        if classify and len(known):
             families.append(ClassDistances("classes"))
         return families
 

