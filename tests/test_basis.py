@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mercerless.core.basis import KernelBasis, MatrixBasis, make_basis
+from mercerless.core.basis import Basis, MatrixBasis, make_basis
 from mercerless.kernels import Gaussian, Precomputed
 
 X = np.random.default_rng(0).normal(size=(7, 2))
@@ -49,22 +49,10 @@ def test_both_compare_with_landmarks(bases):
 
 def test_a_model_keeps_items_but_no_matrix(bases):
     by_kernel, by_matrix = bases
-    assert (type(by_kernel), type(by_matrix)) == (KernelBasis, MatrixBasis)
+    assert (type(by_kernel), type(by_matrix)) == (Basis, MatrixBasis)
     assert_array_equal(by_kernel.fitted().kept, X[USED])
     assert by_matrix.fitted().items is None
     assert by_matrix.fitted().kept is None
-
-
-def test_the_training_matrix_can_be_had_again(bases):
-    by_kernel, by_matrix = (basis.fitted() for basis in bases)
-    assert_allclose(by_kernel.matrix_again(None, None), KERNEL(X[USED]))
-    assert_allclose(by_matrix.matrix_again(KERNEL(X), None), KERNEL(X[USED]))
-    with pytest.raises(ValueError, match="train is for a precomputed kernel"):
-        by_kernel.matrix_again(KERNEL(X), None)
-    with pytest.raises(ValueError, match="does not keep it"):
-        by_matrix.matrix_again(None, None)
-    with pytest.raises(ValueError, match="train has 3 items but the model was fitted on 7"):
-        by_matrix.matrix_again(np.eye(3), None)
 
 
 def test_all_items_are_not_copied():

@@ -4,7 +4,6 @@ Either a kernel compares items, or X holds the comparisons (``kernel="precompute
 everything after that uses the basis.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.core.blocks import take_rows
-from mercerless.core.validation import align_columns, check_square, weights_or_ones
+from mercerless.core.validation import align_columns, weights_or_ones
 from mercerless.kernels import Kernel, Precomputed
 
 
@@ -22,8 +21,8 @@ def is_precomputed(kernel: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Basis(ABC):
-    """The training items of a fit that carry weight, or the landmarks among them.
+class Basis:
+    """The training items of a fit that carry weight, or the landmarks among them, compared by a kernel.
 
     It provides the matrix of these items (`matrix`), comparisons of new items with them (`compare`), the items that a
     model keeps (`kept`), and the coefficient of every column of X (`spread`).
@@ -59,83 +58,37 @@ class Basis(ABC):
         return self.kernel(self.items)
 
     @property
-    @abstractmethod
     def kept(self) -> Any:
         """The items that a fitted model keeps, its ``X_fit_``."""
-
-    @abstractmethod
-    def take(self, positions: NDArray) -> Any:
-        """The items at these positions; of a matrix their rows and columns."""
-
-    @abstractmethod
-    def fitted(self, landmarks: NDArray | None = None) -> Self:
-        """The basis that a model keeps to compare new items with; `landmarks` are positions among its items."""
-
-    @abstractmethod
-    def compare(self, new: Any) -> NDArray:
-        """Comparisons of new items, one row each, with what the coefficients of a model belong to."""
-
-    @abstractmethod
-    def compare_back(self, new: Any, reverse: NDArray | None) -> NDArray:
-        """Comparisons in the other direction, of these items with new ones; `reverse` has them if X is a matrix."""
-
-    @abstractmethod
-    def matrix_again(self, train: Any, labels: list[str] | None) -> NDArray:
-        """The matrix of these items after the fit; if X is a matrix, from `train`, whose columns have these labels."""
-
-    @abstractmethod
-    def weighted(self, comparisons: NDArray) -> NDArray:
-        """Of the columns of `compare`, those of items that carry weight."""
-
-    @abstractmethod
-    def spread(self, coef: NDArray) -> NDArray:
-        """Coefficients (n_outputs, n_items) of these items as those of the columns of `compare`."""
-
-
-@dataclass(frozen=True)
-class KernelBasis(Basis):
-    """Items that a kernel compares; a model keeps them."""
-
-    @property
-    def kept(self) -> Any:
-        """The items."""
         return self.items
 
     def take(self, positions: NDArray) -> Any:
-        """The items at these positions."""
+        """The items at these positions; of a matrix their rows and columns."""
         if len(positions) == len(self.items):
             return self.items
         return self.items[positions]
 
     def fitted(self, landmarks: NDArray | None = None) -> Self:
-        """The items, or the landmarks among them."""
+        """The basis that a model keeps to compare new items with; `landmarks` are positions among its items."""
         if landmarks is None:
             return self
         items = take_rows(self.items, landmarks)
         return replace(self, items=items, landmarks=self.rows[landmarks])
 
     def compare(self, new: Any) -> NDArray:
-        """The kernel's values."""
+        """Comparisons of new items, one row each, with what the coefficients of a model belong to."""
         return self.kernel(new, self.items)
 
     def compare_back(self, new: Any, reverse: NDArray | None) -> NDArray:
-        """The kernel's values with its arguments exchanged."""
+        """Comparisons in the other direction, of these items with new ones; `reverse` has them if X is a matrix."""
         return self.kernel(self.items, new).T
 
-    def matrix_again(self, train: Any, labels: list[str] | None) -> NDArray:
-        """The matrix, computed again."""
-        if train is not None:
-            raise ValueError(
-                "train is for a precomputed kernel; omit it, as this model keeps its items."
-            )
-        return self.matrix()
-
     def weighted(self, comparisons: NDArray) -> NDArray:
-        """All columns, because items without weight are not kept."""
+        """Of the columns of `compare`, those of items that carry weight: all, as no others are kept."""
         return comparisons
 
     def spread(self, coef: NDArray) -> NDArray:
-        """The coefficients as they are."""
+        """Coefficients (n_outputs, n_items) of these items as those of the columns of `compare`."""
         return coef
 
 
@@ -178,21 +131,6 @@ class MatrixBasis(Basis):
             )
         return reverse
 
-    def matrix_again(self, train: Any, labels: list[str] | None) -> NDArray:
-        """The part of `train` that the model was fitted on."""
-        if train is None:
-            raise ValueError(
-                "A model of a precomputed matrix does not keep it; pass the matrix it was fitted "
-                "on as train."
-            )
-        matrix = check_square(align_train(train, labels), "train")
-        if len(matrix) != self.n_train:
-            raise ValueError(
-                f"train has {len(matrix)} items but the model was fitted on {self.n_train}; pass "
-                "the same matrix."
-            )
-        return matrix[np.ix_(self.rows, self.rows)]
-
     def weighted(self, comparisons: NDArray) -> NDArray:
         """The columns of items that carry weight."""
         if self.landmarks is not None or len(self.rows) == self.n_train:
@@ -227,4 +165,4 @@ def make_basis(kernel: Kernel, items: Any, weight: NDArray | None = None) -> Bas
 
 def basis_type_of(kernel: Kernel) -> type[Basis]:
     """Which of the two kinds of basis this kernel has."""
-    return MatrixBasis if is_precomputed(kernel) else KernelBasis
+    return MatrixBasis if is_precomputed(kernel) else Basis

@@ -10,19 +10,14 @@ from scipy.special import softmax
 from mercerless.core.folds import assign_folds
 from mercerless.core.validation import weights_or_ones
 
-
-@dataclass(frozen=True)
-class CalibrationSettings:
-    """The prior of a calibration, and when Newton's method stops."""
-
-    slope_precision: float = 0.05  # of the normal prior of the slope around one
-    bias_precision: float = 0.5  # of the normal prior of the biases around zero
-    max_iter: int = 100
-    tol: float = 1e-9  # largest entry of the projected gradient, relative to the sum of weights
-    cached_numbers: int = 2**17  # scores that are calibrated at once: as many as a cache holds
-
-
-SETTINGS = CalibrationSettings()
+#: Of the normal priors of the slope around one and of the biases around zero.
+SLOPE_PRECISION = 0.05
+BIAS_PRECISION = 0.5
+#: When Newton's method stops: the steps, and the largest entry of the projected gradient, relative to the weights.
+MAX_ITER = 100
+TOL = 1e-9
+#: Scores that are calibrated at once: as many as a cache holds.
+CACHED_NUMBERS = 2**17
 
 
 class Calibration(NamedTuple):
@@ -136,7 +131,7 @@ def calibrate(
     value = np.empty(n_settings)
     gradient = np.empty(theta.shape)
     scale = np.empty(n_settings)
-    at_once = max(1, SETTINGS.cached_numbers // max(1, n * n_classes))
+    at_once = max(1, CACHED_NUMBERS // max(1, n * n_classes))
     for first in range(0, n_settings, at_once):
         part = slice(first, first + at_once)
         # classes before items: reductions over a short last axis are slow
@@ -169,11 +164,11 @@ def _descend(theta: NDArray, problem: "_Losses") -> tuple[NDArray, NDArray, NDAr
     gradients = np.empty(theta.shape)
     left = np.arange(len(theta))
     value, proba = problem.value(theta)
-    for _ in range(SETTINGS.max_iter):
+    for _ in range(MAX_ITER):
         gradient, hessian = problem.derivatives(theta[left], proba)
         values[left] = value
         gradients[left] = gradient
-        active = np.abs(gradient).max(axis=1) > SETTINGS.tol * problem.weight.sum()
+        active = np.abs(gradient).max(axis=1) > TOL * problem.weight.sum()
         if not active.any():
             break
         if not active.all():
@@ -249,8 +244,8 @@ def sharpen(proba: NDArray, temperature: float) -> NDArray:
 def _prior(theta: NDArray) -> NDArray:
     """The prior's part of the objective."""
     return (
-        SETTINGS.slope_precision * (theta[:, 0] - 1.0) ** 2
-        + SETTINGS.bias_precision * (theta[:, 1:] ** 2).sum(axis=1)
+        SLOPE_PRECISION * (theta[:, 0] - 1.0) ** 2
+        + BIAS_PRECISION * (theta[:, 1:] ** 2).sum(axis=1)
     ) / 2.0
 
 
@@ -290,18 +285,18 @@ class _Losses:
         expected = (proba * inputs).sum(axis=1)
         gradient = np.empty_like(theta)
         gradient[:, 0] = (expected - right) @ self.weight
-        gradient[:, 0] += SETTINGS.slope_precision * (theta[:, 0] - 1.0)
+        gradient[:, 0] += SLOPE_PRECISION * (theta[:, 0] - 1.0)
         share = weighted.sum(axis=2)
-        gradient[:, 1:] = share - of_class + SETTINGS.bias_precision * theta[:, 1:]
+        gradient[:, 1:] = share - of_class + BIAS_PRECISION * theta[:, 1:]
 
         deviation = inputs - expected[:, None, :]
         spread = weighted * deviation
         hessian = np.empty((*theta.shape, theta.shape[1]))
-        hessian[:, 0, 0] = np.einsum("ski,ski->s", spread, deviation) + SETTINGS.slope_precision
+        hessian[:, 0, 0] = np.einsum("ski,ski->s", spread, deviation) + SLOPE_PRECISION
         hessian[:, 0, 1:] = hessian[:, 1:, 0] = spread.sum(axis=2)
         hessian[:, 1:, 1:] = -weighted @ proba.swapaxes(1, 2)
         classes = np.arange(1, theta.shape[1])
-        hessian[:, classes, classes] += share + SETTINGS.bias_precision
+        hessian[:, classes, classes] += share + BIAS_PRECISION
         is_bound = (theta[:, 0] <= self.smallest_slope) & (gradient[:, 0] > 0.0)
         gradient[is_bound, 0] = 0.0
         hessian[is_bound, 0, 1:] = hessian[is_bound, 1:, 0] = 0.0

@@ -1,7 +1,6 @@
 """Make folds and hold-outs: shuffled, balanced over classes, with copies and groups of items always on one side."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -138,25 +137,18 @@ def warn_of_lonely_classes(labels: NDArray, groups: NDArray) -> None:
         )
 
 
-@dataclass(frozen=True)
-class NearCopies:
-    """When items come in sets of near-copies."""
-
-    #: How much farther the next item is than the items of a set are from each other.
-    gap: float = 5.0
-    #: Share of the links between items that may lie within the gap.
-    between: float = 0.05
-    #: Share of the items that must be in such sets.
-    items: float = 1 / 3
-    #: Largest share of all items that one set may hold; more is a cluster.
-    set_size: float = 0.1
-    #: Sets for every class that are too many to be clusters of the classes.
-    sets_per_class: int = 3
-    #: With fewer items nothing is checked.
-    n_items: int = 30
-
-
-NEAR_COPIES = NearCopies()
+#: When items come in sets of near-copies: how much farther the next item is than those of a set are from each other,
+GAP = 5.0
+#: the share of the links between items that may lie within the gap,
+BETWEEN = 0.05
+#: the share of the items that must be in such sets,
+IN_SETS = 1 / 3
+#: the largest share of all items that one set may hold (more is a cluster),
+SET_SIZE = 0.1
+#: the sets for every class that are too many to be clusters of the classes,
+SETS_PER_CLASS = 3
+#: and the fewest items that are checked.
+FEWEST_ITEMS = 30
 
 
 def warn_of_near_copies(distances: NDArray, cv: Any, n_classes: int = 1) -> None:
@@ -166,32 +158,30 @@ def warn_of_near_copies(distances: NDArray, cv: Any, n_classes: int = 1) -> None
     of the links have a gap and the links below it join a third of the items or more to small sets, the sets are
     near-copies: measurements of the same thing, say, that a fold should not separate.
     """
-    rules = NEAR_COPIES
     n = len(distances)
     is_number = cv is None or isinstance(cv, Integral)
-    if not is_number or n < rules.n_items:
+    if not is_number or n < FEWEST_ITEMS:
         return
     tree = linkage(squareform(distances, checks=False), "single")
     lengths = tree[:, 2]
     # copies stay together by themselves; distances implied by a kernel have rounding errors
     lengths = lengths[lengths > 1e-6 * lengths[-1]]
-    n_between = max(1, int(rules.between * len(lengths)))
-    fewest = int(rules.items * len(lengths) / 2)  # a link joins two items at least
-    ratios = lengths[n_between:] / lengths[:-n_between]
-    ratios = ratios[fewest:]
-    if not len(ratios) or ratios.max() < rules.gap:
+    n_between = max(1, int(BETWEEN * len(lengths)))
+    fewest = int(IN_SETS * len(lengths) / 2)  # a link joins two items at least
+    ratios = (lengths[n_between:] / lengths[:-n_between])[fewest:]
+    if not len(ratios) or ratios.max() < GAP:
         return
     below = fewest + int(ratios.argmax())
     threshold = np.sqrt(lengths[below] * lengths[below + n_between])
     sizes = np.bincount(fcluster(tree, threshold, "distance"))
-    is_set = (sizes > 1) & (sizes <= max(2, rules.set_size * n))
+    is_set = (sizes > 1) & (sizes <= max(2, SET_SIZE * n))
     n_sets = int(is_set.sum())
     n_in_sets = int(sizes[is_set].sum())
-    if n_in_sets < rules.items * n or n_sets <= rules.sets_per_class * n_classes:
+    if n_in_sets < IN_SETS * n or n_sets <= SETS_PER_CLASS * n_classes:
         return
     warn(
         f"{n_in_sets} of the {n} items are near-copies of others, in {n_sets} sets: most are at "
-        f"least {rules.gap:g} times closer to those of their set than to all other items. If they "
+        f"least {GAP:g} times closer to those of their set than to all other items. If they "
         "are not separate cases (repeated measurements, siblings, parts of one thing), "
         "out-of-fold figures and prediction sets are far too good; pass groups to fit, one number "
         "or name per set, or a cv of your own if they are separate."

@@ -1,6 +1,5 @@
 """Missing entries of a matrix of similarities or distances: completed by a low rank, measured on known pairs."""
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -10,22 +9,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless.core.validation import check_square
 
-
-@dataclass(frozen=True)
-class GapRules:
-    """How missing entries are completed."""
-
-    #: Largest share of a matrix, or of a new row, that may be missing.
-    largest_share: float = 0.3
-    #: Ranks that compete on known entries that are held out; 0 is the means of rows and columns.
-    ranks: tuple[int, ...] = (0, 1, 3, 8, 20)
-    #: Steps of the subspace iteration.
-    n_steps: int = 20
-    #: Share of the known pairs that are held out to choose the rank.
-    held_out: float = 0.1
-
-
-RULES = GapRules()
+#: Largest share of a matrix, or of a new row, that may be missing.
+LARGEST_SHARE = 0.3
+#: Ranks that compete on known entries that are held out; 0 is the means of rows and columns.
+RANKS = (0, 1, 3, 8, 20)
+#: Steps of the subspace iteration.
+N_STEPS = 20
+#: Share of the known pairs that are held out to choose the rank.
+HELD_OUT = 0.1
 
 
 class RowModel(NamedTuple):
@@ -84,43 +75,8 @@ class FilledGaps(NamedTuple):
     r2: float
     model: RowModel
 
-    @property
-    def how(self) -> str:
-        """How the entries were found, and how good that is."""
-        rank = f" and a matrix of rank {self.rank}" if self.rank else ""
-        explained = 100 * max(0.0, self.r2)
-        share = f"{explained:.0f} % of the variance of known entries that were held out"
-        return f"means of rows and columns{rank}, which explain {share}"
 
-
-class Completion(NamedTuple):
-    """A matrix without gaps, and how they were filled."""
-
-    X: NDArray
-    gaps: FilledGaps
-
-    @property
-    def n_filled(self) -> int:
-        """How many entries were missing."""
-        return self.gaps.n_filled
-
-    @property
-    def rank(self) -> int:
-        """The rank that predicts known pairs best."""
-        return self.gaps.rank
-
-    @property
-    def r2(self) -> float:
-        """R² on known pairs that were held out."""
-        return self.gaps.r2
-
-    @property
-    def how(self) -> str:
-        """How the entries were found, and how good that is."""
-        return self.gaps.how
-
-
-def fill_gaps(X: ArrayLike) -> Completion:
+def fill_gaps(X: ArrayLike) -> tuple[NDArray, FilledGaps]:
     """Complete a square matrix with NaN: from the mirrored entry, else by the rank that predicts known pairs best.
 
     Rank 0 is the mean of the row and the column. A missing diagonal becomes the median of the known one, or 0.
@@ -140,10 +96,10 @@ def fill_gaps(X: ArrayLike) -> Completion:
     hidden = np.where(held_out, np.nan, X)
     truth = X[held_out]
     errors = {}
-    for rank in RULES.ranks:
+    for rank in RANKS:
         guess, _ = _complete(hidden, rank)
         errors[rank] = float(((guess[held_out] - truth) ** 2).mean())
-    rank = min(RULES.ranks, key=errors.__getitem__)
+    rank = min(RANKS, key=errors.__getitem__)
     r2 = 1.0 - errors[rank] / max(float(truth.var()), np.finfo(float).tiny)
 
     guess, axes = _complete(X, rank)
@@ -154,7 +110,7 @@ def fill_gaps(X: ArrayLike) -> Completion:
     high = float(np.nanmax(X))
     filled = np.clip(filled, low, high)
     model = _row_model(filled, axes, errors[rank], low, high)
-    return Completion(filled, FilledGaps(int(unknown.sum()), rank, r2, model))
+    return filled, FilledGaps(int(unknown.sum()), rank, r2, model)
 
 
 def _row_model(filled: NDArray, axes: NDArray, noise: float, low: float, high: float) -> RowModel:
@@ -179,10 +135,9 @@ def _row_model(filled: NDArray, axes: NDArray, noise: float, low: float, high: f
 def _check_share(unknown: NDArray) -> None:
     """Raise if too much is missing to complete the rest."""
     share = float(unknown.mean())
-    most = RULES.largest_share
-    if share > most:
+    if share > LARGEST_SHARE:
         raise ValueError(
-            f"{100 * share:.0f} % of the matrix is missing, more than the {100 * most:.0f} % "
+            f"{100 * share:.0f} % of the matrix is missing, more than the {100 * LARGEST_SHARE:.0f} % "
             "that can be completed; leave out the items with most gaps, or fill them in."
         )
     alone = (unknown | unknown.T | np.eye(len(unknown), dtype=bool)).all(axis=1)
@@ -197,18 +152,17 @@ def _check_rows(is_missing: NDArray) -> None:
     """Raise if too much of a new row is missing."""
     shares = is_missing.mean(axis=1)
     worst = int(shares.argmax())
-    most = RULES.largest_share
-    if shares[worst] > most:
+    if shares[worst] > LARGEST_SHARE:
         raise ValueError(
             f"{100 * shares[worst]:.0f} % of row {worst} of X is missing, more than the "
-            f"{100 * most:.0f} % that can be completed; compare the item with more training items, "
+            f"{100 * LARGEST_SHARE:.0f} % that can be completed; compare the item with more training items, "
             "or leave it out."
         )
 
 
 def _hold_out(X: NDArray, is_symmetric: bool) -> NDArray:
     """A tenth of the known pairs beside the diagonal, at least one of each two directions of a symmetric matrix."""
-    held_out = np.random.default_rng(0).random(X.shape) < RULES.held_out
+    held_out = np.random.default_rng(0).random(X.shape) < HELD_OUT
     np.fill_diagonal(held_out, False)
     if is_symmetric:
         upper = np.triu(held_out)
@@ -228,7 +182,7 @@ def _complete(X: NDArray, rank: int) -> tuple[NDArray, NDArray]:
         return means, np.empty((len(X), 0))
     rest = np.where(gaps, 0.0, X - means)
     Q = np.random.default_rng(0).normal(size=(len(X), min(rank, len(X) // 2)))
-    for _ in range(RULES.n_steps):
+    for _ in range(N_STEPS):
         P = np.linalg.qr(rest @ Q)[0]
         Q = np.linalg.qr(rest.T @ P)[0]
         core = P.T @ rest @ Q

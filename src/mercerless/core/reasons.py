@@ -12,14 +12,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.core.basis import basis_type_of
 from mercerless.core.calibration import Calibration
-from mercerless.core.memory import check_memory
-from mercerless.core.validation import check_number, column_labels
+from mercerless.core.validation import check_number
 
 
 class Reasons(NamedTuple):
@@ -160,22 +158,19 @@ class Explained(NamedTuple):
         )
 
 
-class Contrast(NamedTuple):
-    """The explained score, ``sum_q mix_q f_q + constant``: a number, or the log-odds of the two likeliest classes."""
+def _contrast(
+    f: NDArray, calibration: Calibration | None
+) -> tuple[NDArray, NDArray, NDArray | None, NDArray | None]:
+    """The explained score, ``sum_q mix_q f_q + constant``: a number, or the log-odds of the two likeliest classes.
 
-    mix: NDArray  # (m, n_outputs)
-    constant: NDArray  # (m,)
-    label: NDArray | None
-    rival: NDArray | None
-
-
-def contrast(f: NDArray, calibration: Calibration | None) -> Contrast:
-    """The score of every row of outputs f (m, n_outputs); the one output of two classes counts as -f / 2 and f / 2."""
+    Returns mix (m, n_outputs), the constant (m,) and the two classes of every row of outputs f (m, n_outputs); the one
+    output of two classes counts as -f / 2 and f / 2.
+    """
     m, q = f.shape
     if calibration is None:
         if q > 1:
             raise ValueError("explain needs a model of one output; fit one model per output.")
-        return Contrast(np.ones((m, 1)), np.zeros(m), None, None)
+        return np.ones((m, 1)), np.zeros(m), None, None
     if len(calibration.bias) < 2:
         raise ValueError("The training items have one class only; explain needs at least two.")
     logits = calibration.logits(np.hstack([-f, f]) / 2.0 if q == 1 else f)
@@ -190,7 +185,7 @@ def contrast(f: NDArray, calibration: Calibration | None) -> Contrast:
     else:
         mix[rows, label] = calibration.slope
         mix[rows, rival] = -calibration.slope
-    return Contrast(mix, constant, label, rival)
+    return mix, constant, label, rival
 
 
 def explain_centers(
@@ -198,7 +193,7 @@ def explain_centers(
 ) -> Explained:
     """Shares of a model ``sum over terms of matrix @ coef.T + intercept``, linear in comparisons with centers."""
     f = np.sum([term.matrix @ term.coef.T for term in terms], axis=0) + intercept
-    mix, constant, label, rival = contrast(f, calibration)
+    mix, constant, label, rival = _contrast(f, calibration)
     base = constant + np.sum(mix * np.broadcast_to(intercept, f.shape), axis=1)
     families: dict[str, NDArray] = {}
     for term in terms:
@@ -271,10 +266,6 @@ class ReasonsMixin:
         """The training item of every column of the shares."""
         return self._basis_rows
 
-    def _train_again(self, train: ArrayLike | None) -> NDArray:
-        """The square matrix of the items the model was fitted on."""
-        return train_again(self, self._basis_rows, train)
-
     def _given(self, items: NDArray) -> NDArray | None:
         """Targets of training items; None for those that the model does not keep."""
         held_out = getattr(self, "out_of_fold_", None)
@@ -287,18 +278,6 @@ class ReasonsMixin:
         target_of_item = np.full(n, None, dtype=object)
         target_of_item[held_out.rows] = targets
         return target_of_item[items]
-
-
-def train_again(model: Any, rows: NDArray, train: Any) -> NDArray:
-    """The square matrix of the items that a model was fitted on, computed again or from the matrix `train`."""
-    check_memory(
-        40.0 * len(rows) ** 2,
-        f"The shares of {len(rows)} items",
-        remedy="use a model of fewer items",
-    )
-    n_train = getattr(model, "n_features_in_", len(rows))  # of a matrix, the number of its columns
-    basis = basis_type_of(model.kernel_)(model.kernel_, model.X_fit_, rows, n_train)
-    return basis.matrix_again(train, column_labels(model))
 
 
 def two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None:

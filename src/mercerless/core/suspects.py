@@ -1,6 +1,5 @@
-"""Find suspicious data: labels that look wrong, copies that disagree, remote items, pairs that break a rule."""
+"""Find labels that look wrong."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,21 +8,8 @@ from numpy.typing import NDArray
 from mercerless.core.calibration import fit_temperature, sharpen
 from mercerless.core.folds import OutOfFold
 
-
-@dataclass(frozen=True)
-class SuspectLimits:
-    """Thresholds of suspicious labels, numbers, distances and pairs."""
-
-    temperature_pull: float = 0.15  # of the power of the probabilities toward 1
-    robust_deviations: float = 5.0  # of an error from the median error
-    interquartile_ranges: float = 3.0  # of the logarithm of a distance beyond the third quartile
-    smallest_range: float = 0.05  # of the logarithms of distances; smaller ones are raised to it
-    asymmetry: float = (
-        1e-8  # or violation of a triangle, relative to the largest entry; less is rounding
-    )
-
-
-LIMITS = SuspectLimits()
+#: Pull of the power of the probabilities toward 1.
+TEMPERATURE_PULL = 0.15
 
 
 class Suspects(NamedTuple):
@@ -99,8 +85,7 @@ def _less_sure(held_out: OutOfFold) -> NDArray:
     """Out-of-fold probabilities, raised to a power of at most 1 that makes the given labels most probable."""
     n, n_classes = held_out.prediction.shape
     onehot = np.eye(n_classes)[held_out.target]
-    pull = LIMITS.temperature_pull
-    power = fit_temperature(held_out.prediction, onehot, np.ones(n), pull=pull)
+    power = fit_temperature(held_out.prediction, onehot, np.ones(n), pull=TEMPERATURE_PULL)
     return sharpen(held_out.prediction, min(1.0, power))
 
 
