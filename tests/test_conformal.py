@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.model_selection import KFold
 
 from mercerless import (
     AsymmetricRidge,
@@ -177,25 +176,6 @@ def test_impossible_requests_raise():
         AsymmetricRidge().fit(X, y).predict_interval(X, 0.99)
     assert not hasattr(AsymmetricRidge(), "predict_set")
     assert not hasattr(AsymmetricRidgeClassifier(), "predict_interval")
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_standard_deviations_with_equal_rows_are_those_of_all_rows(intercept):
-    X, y, _ = data(40)
-    rows = np.r_[np.arange(40), [0, 0, 5, 7]]
-    options = {"alpha_positive": 0.01, "alpha_negative": 0.01, "fit_intercept": intercept}
-    merged = KreinRidge(Gaussian(1.5), **options).fit(X[rows], y[rows])
-    # a splitter keeps equal rows apart
-    apart = KreinRidge(Gaussian(1.5), cv=KFold(5), **options).fit(X[rows], y[rows])
-    assert len(merged.X_fit_) == 40 and len(apart.X_fit_) == 44
-    for ours, expected in zip(merged.predict(X, True), apart.predict(X, True)):
-        assert_allclose(ours, expected, rtol=1e-8)
-    used = np.r_[np.ones(40), np.zeros(4)]
-    without = KreinRidge(Gaussian(1.5), **options).fit(X, y).predict(X, True)[1]
-    zero = KreinRidge(Gaussian(1.5), **options).fit(X[rows], y[rows], used)
-    assert_allclose(zero.predict(X, True)[1], without, rtol=1e-10)
-    with pytest.raises(ValueError, match="neither weights"):
-        KreinRidge(Gaussian(1.5), **options).fit(X, y, np.full(40, 2.0)).predict(X, True)
 
 
 def scattered(n, seed=0):
