@@ -55,3 +55,13 @@ def dask_settings():
     yield
     if "dask" in sys.modules:
         sys.modules["dask"].config.config.pop("scheduler", None)
+
+
+@pytest.fixture(autouse=True)
+def fresh_draws(request, monkeypatch):
+    """The generator of a module draws the same numbers in every test, whatever ran before."""
+    generator = getattr(request.module, "RNG", None) if request.module else None
+    if isinstance(generator, np.random.Generator):
+        monkeypatch.setattr(request.module, "RNG", np.random.default_rng(1))
+    elif isinstance(generator, np.random.RandomState):
+        monkeypatch.setattr(request.module, "RNG", np.random.RandomState(1))

@@ -131,7 +131,8 @@ def test_learners_that_are_better_beyond_doubt_replace_the_automatic_one():
 
 @pytest.mark.parametrize("task", ["classes", "numbers"])
 def test_noise_is_called_nothing_and_a_rare_class_is_not(task):
-    noise = RNG.integers(0, 2, N) if task == "classes" else RNG.normal(size=N)
+    random = np.random.default_rng(3)
+    noise = random.integers(0, 2, N) if task == "classes" else random.normal(size=N)
     result = compare(X, noise, learners=["linear", "neighbors"], **FAST)
     assert not result.verdict.learned
     assert result.verdict.sentences[0].startswith("Nothing was learned")

@@ -508,8 +508,6 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         other folds choose. The scaling, which is decided once for all rows, has seen every target.
     spread_ : list of Spread, or None
         Per output, the model of the standard deviations of `predict`; its `gain` is 0 if there is one for all rows.
-    copy_correlation_ : float
-        The assumed correlation r of the errors of equal rows; k of them count as ``k / (1 + (k - 1) r)`` rows.
     n_features_in_ : int
         Features seen in fit.
 
