@@ -464,9 +464,10 @@ class SimilarityClassifier(ClassifierMixin, SimilarityLearner):
 
     def _task(self, y: Any, sample_weight: Any, groups: Any) -> Task:
         name = type(self).__name__
-        if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+        shape = np.asarray(y).shape
+        if len(shape) == 2 and shape[1] > 1:
             raise ValueError(
-                f"y has {np.shape(y)[1]} columns, but {name} predicts one label per item; use "
+                f"y has {shape[1]} columns, but {name} predicts one label per item; use "
                 f"sklearn.multioutput.MultiOutputClassifier({name}(...)) for several."
             )
         weight, classes, labels = check_classes(y, sample_weight, self.class_weight, name)
@@ -559,7 +560,8 @@ class SimilarityClassifier(ClassifierMixin, SimilarityLearner):
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self.classes_[self._predict(X, diag, reverse, among).argmax(axis=1)]
+        probabilities = self._predict(X, diag, reverse, among)
+        return self.classes_[probabilities.argmax(axis=1)]
 
 
 class SimilarityRegressor(RegressorMixin, SimilarityLearner):
