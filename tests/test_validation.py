@@ -423,13 +423,3 @@ def test_classifiers_and_regressors_name_each_others_methods():
         model.predict_set(X)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = model.nothing
-
-
-def test_a_matrix_that_knows_its_items_is_a_frame_with_names():
-    class DistanceMatrix:  # as of scikit-bio
-        ids = tuple("abc")
-
-        def to_data_frame(self):
-            return pd.DataFrame(np.ones((3, 3)), index=self.ids, columns=self.ids)
-
-    assert list(v.align_matrix(DistanceMatrix()).columns) == ["a", "b", "c"]

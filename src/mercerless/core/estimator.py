@@ -139,15 +139,11 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
                 "The rows of X are not in the order of its columns",
             )
 
-    def _check_labels(
-        self, X: Any, columns: NDArray | None = None, name: str = "X", may_differ: bool = False
-    ) -> None:
+    def _check_labels(self, X: Any, name: str = "X", may_differ: bool = False) -> None:
         """Raise if a data frame has the columns of fit in another order or, unless they `may_differ`, other columns."""
         known = self._column_labels
         given = labels_of(X)
         if known is not None and given is not None:
-            if columns is not None:
-                known = [known[i] for i in columns]
             unlabeled = list(map(str, range(len(known))))
             may_differ = may_differ or unlabeled in (known, given)
             _check_order(
@@ -193,8 +189,9 @@ class KernelEstimator(FittedEstimator):
             check_consistent_length(items, weight)
             used = items[used_rows(weight, len(items))]
             kernel = as_kernel(given, used)
-            if self._directed:
-                kernel = in_both_directions(kernel, self.kernel)
+            is_plain = isinstance(kernel, PairFunction) and not isinstance(self.kernel, Kernel)
+            if self._directed and is_plain:  # kernels declare their symmetry themselves
+                kernel = PairFunction(kernel.function, symmetric=False)
             return own_kernel(kernel), items
         is_matrix = is_precomputed(self.kernel)
         if is_matrix:
@@ -439,10 +436,6 @@ class Progress:
         """State for workers in other processes: the estimator, and a clock that prints nothing."""
         return {"estimator": self.estimator, "context": None, "clock": self.clock}
 
-    def expect(self, n_products: float, n_rows: int, remedy: str) -> None:
-        """Name a faster alternative, for the announcement of a fit that takes more than a minute."""
-        self.clock.remedy = self.clock.remedy or remedy
-
     @contextmanager
     def task(self, name: str) -> Iterator[Progress]:
         """A part of the fit that has steps of its own."""
@@ -535,13 +528,6 @@ def landmark_rows(
     return np.sort(chosen)
 
 
-def in_both_directions(kernel: Kernel, given: Any) -> Kernel:
-    """Mark a plain function as asymmetric, so that both directions are computed; kernels declare it themselves."""
-    if isinstance(kernel, PairFunction) and not isinstance(given, Kernel):
-        return PairFunction(kernel.function, symmetric=False)
-    return kernel
-
-
 def _as_rows(items: NDArray) -> NDArray | None:
     """Lists, tuples or arrays of numbers as rows, as a table if they are equally long; None for anything else."""
     rows = []
@@ -568,21 +554,10 @@ def _as_row(item: Any) -> NDArray | None:
 def run_tasks(
     progress: Progress, n_jobs: int | None, name: str, function: Callable, things: Sequence
 ) -> list:
-    """Map a function over things in parallel, reporting each as a task to callbacks."""
-    tasks = [progress.context.subcontext(task_name=name) for _ in things]
-    return Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(with_settings(_run_task))(progress, task, name, function, thing)
-        for task, thing in zip(tasks, things)
-    )
-
-
-def _run_task(progress: Progress, task: Any, name: str, function: Callable, thing: Any) -> Any:
-    """One task, in a worker."""
-    task.call_on_fit_task_begin(estimator=progress.estimator)
-    result = function(thing)
-    progress.clock.step(name)
-    task.call_on_fit_task_end(estimator=progress.estimator)
-    return result
+    """Map a function over things in parallel, reporting a step after each."""
+    work = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    results = work(delayed(with_settings(function))(thing) for thing in things)
+    return list(progress.each(name, results))
 
 
 def check_diagonal(diag: ArrayLike, n: int) -> NDArray:

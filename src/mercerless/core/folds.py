@@ -81,12 +81,6 @@ def _equal_matrix_rows(K: NDArray) -> NDArray:
     return by_appearance(numbers)
 
 
-def _copies_among(items: Any, used: NDArray, precomputed: bool) -> NDArray:
-    """Numbers of the distinct items at these positions; `items` are all items or only these."""
-    copies = find_copies(items, precomputed=precomputed)
-    return copies if len(copies) == len(used) else copies[used]
-
-
 def join_groups(groups: NDArray, copies: NDArray) -> NDArray:
     """Numbers of the smallest sets that hold whole groups and whole sets of copies."""
     first, second = by_appearance(groups), by_appearance(copies)
@@ -291,7 +285,8 @@ def fold_numbers(
         groups = all_groups[used]
     if cv is None or isinstance(cv, Integral):
         n_folds = count_folds(cv)
-        copies = _copies_among(items, used, precomputed)
+        copies = find_copies(items, precomputed=precomputed)
+        copies = copies if len(copies) == len(used) else copies[used]
         together = _together(copies, groups, n_folds)
         labels = target[used] if classify else None
         return assign_folds(

@@ -6,7 +6,7 @@ from mercerless.core.validation import warn
 from mercerless.spectra import matrix_kind
 
 
-def warn_if_distances(K: NDArray, learner: str, name: str = "X") -> None:
+def warn_if_distances(K: NDArray, learner: str) -> None:
     """Warn if a square matrix holds distances, by the rule of `mercerless.spectra.matrix_kind`.
 
     For learners that read a matrix as a kernel, in which large values mean similar items.
@@ -14,7 +14,7 @@ def warn_if_distances(K: NDArray, learner: str, name: str = "X") -> None:
     if matrix_kind(K).kind not in ("distance", "dissimilarity"):
         return
     warn(
-        f"{name} looks like distances, but {learner} reads it as a kernel, in which large values "
+        f"X looks like distances, but {learner} reads it as a kernel, in which large values "
         "mean similar items; use SimilarityClassifier or SimilarityRegressor, or put "
         "mercerless.spectra.DissimilarityKernel() before this estimator in a pipeline."
     )

@@ -197,8 +197,7 @@ def squared_hinge_machine(
     Newton's method on the rows A inside the margin, where ``coef = 2 C weight (sign - f)`` and ``sum(coef) = 0``: one
     bordered system of the size of A, O(|A|^3), and an exact line search per step. Strictly convex in f, so the optimum
     is global and reached after finitely many steps (about ten). Certificate: the duality gap, which bounds the distance
-    to the optimum even before convergence. Rows of weight zero and a single class (f = sign) are allowed. The same
-    problem as `linear.squared_hinge`, apart from it: a step on n features would cost O(|A| n^2 + n^3).
+    to the optimum even before convergence. Rows of weight zero and a single class (f = sign) are allowed.
     """
     cost = 2.0 * C * weights_or_ones(weight, len(K))
     used = cost > 0

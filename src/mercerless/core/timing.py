@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from math import inf
 from time import perf_counter
+from typing import Any
 
 from mercerless.core.memory import progress_setting
 
-__all__ = ["FitClock", "Meter", "fit_clock", "format_seconds", "landmarks_remedy"]
+__all__ = ["FitClock", "Meter", "fit_clock", "format_seconds"]
 
 
 @dataclass(frozen=True)
@@ -51,18 +53,9 @@ class FitClock:
             _print(f"{self.name}: {stage}, step {self.n_steps}, after {format_seconds(elapsed)}")
         self.last_printed = now
 
-    def __reduce__(self) -> tuple[type, tuple]:
+    def __getstate__(self) -> dict[str, Any]:
         """In other processes, whose clocks differ, nothing is printed."""
-        return SilentClock, ()
-
-
-class SilentClock:
-    """Replaces the clock of a fit in other processes."""
-
-    remedy = ""
-
-    def step(self, stage: str) -> None:
-        """Print nothing."""
+        return {**vars(self), "start": inf}
 
 
 _CLOCK: ContextVar[FitClock | None] = ContextVar("mercerless_clock", default=None)
@@ -114,14 +107,6 @@ def _shows_lines() -> bool:
     if setting is not None:
         return setting
     return "ipykernel" in sys.modules or bool(getattr(sys.stderr, "isatty", bool)())
-
-
-def landmarks_remedy(n_rows: int, estimator: str = "", n_landmarks: int = 1000) -> str:
-    """The suggestion to use landmarks, of another estimator if one is named; empty for too few rows."""
-    if n_rows < 2 * n_landmarks:
-        return ""
-    parameter = f"landmarks={n_landmarks}"
-    return f"{estimator}({parameter}) is faster" if estimator else f"{parameter} is faster"
 
 
 def format_seconds(seconds: float) -> str:

@@ -163,36 +163,29 @@ def align_columns(X: Any, known: list[str] | None, name: str = "X") -> Any:
     return X.iloc[:, [position[label] for label in known]]
 
 
-def named_matrix(X: Any) -> Any:
-    """A matrix of another package that knows the names of its items, as skbio's, as a data frame; X if it is none."""
-    return X.to_data_frame() if hasattr(X, "to_data_frame") and hasattr(X, "ids") else X
-
-
-def align_matrix(X: Any, may_cut: bool = True, name: str = "X") -> Any:
+def align_matrix(X: Any, may_cut: bool) -> Any:
     """A data frame of comparisons with its columns in the order of its rows, if both have names.
 
     If it `may_cut`, columns of further items are left out. Labels that number positions are ignored.
     """
-    X = named_matrix(X)
     rows = labels_of(X, "index")
     columns = labels_of(X)
     if rows is None or columns is None or rows == columns:
         return X
-    _check_unique_columns(X, name)
+    _check_unique_columns(X)
     numbered = [type(axis).__name__ == "RangeIndex" for axis in (X.index, X.columns)]
     is_other_order = len(rows) == len(columns) and len(set(rows)) == len(rows)
     if any(numbered) or not (is_other_order or (may_cut and len(rows) < len(columns))):
         return X
-    return align_columns(X, rows, name)
+    return align_columns(X, rows)
 
 
-def _check_unique_columns(X: Any, name: str = "X") -> None:
+def _check_unique_columns(X: Any) -> None:
     """Raise if columns of a data frame share a label."""
     labels = labels_of(X)
-    if labels is None or len(set(labels)) == len(labels):
-        return
-    repeated = next(label for label in labels if labels.count(label) > 1)
-    _raise_repeated(repeated, labels.count(repeated), name)
+    if labels is not None and len(set(labels)) < len(labels):
+        repeated = next(label for label in labels if labels.count(label) > 1)
+        _raise_repeated(repeated, labels.count(repeated), "X")
 
 
 def _raise_repeated(label: str, number: int, name: str) -> None:
@@ -288,17 +281,12 @@ def check_matrix(X: Any, name: str = "X") -> None:
     array = np.asarray(X)
     if array.ndim != 2 or array.dtype.kind != "f":
         return
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = not np.isfinite(array.sum())
-    if not suspicious:
-        return
     missing = ~np.isfinite(array)
     if missing.any():
         row, column = np.argwhere(missing)[0]
         raise ValueError(
             f"{name} has {missing.sum()} comparisons that are NaN or infinite, the first in row "
-            f"{row}, column "
-            f"{column}; compare these items again, leave out their rows and columns, or put "
+            f"{row}, column {column}; compare these items again, leave out their rows and columns, or put "
             "mercerless.spectra.GapFiller() before the estimator."
         )
 

@@ -25,7 +25,6 @@ from mercerless.core.folds import (
     warn_of_near_copies,
 )
 from mercerless.core.memory import memory_budget, row_blocks
-from mercerless.core.timing import landmarks_remedy
 from mercerless.core.validation import (
     check_classes,
     check_random_state,
@@ -107,7 +106,8 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
         splits, fold_parts = self._folds(task)
         fit = partial(fit_stack, targets=task.targets, weight=task.weight[task.used])
         with self._progress(N_FOLDS + 1) as progress:
-            progress.expect(20.0 * len(blocks), n, landmarks_remedy(n))
+            if n >= 2000:
+                progress.clock.remedy = "landmarks=1000 is faster"
             run = partial(run_tasks, progress, self.n_jobs, "fold")
             stack = fit(blocks, splits=splits, parts=fold_parts, run=run)
         attributes |= {"_parts": parts, "_linked": None}
