@@ -294,3 +294,18 @@ def test_entries_of_a_given_matrix_are_rows_by_columns():
     K = np.arange(20.0).reshape(4, 5)
     block = _entries(Precomputed(), K, np.array([0, 3]), np.array([4, 1]))
     assert_array_equal(block, [[4, 1], [19, 16]])
+
+
+def test_nystroem_finds_that_a_function_is_not_symmetric_at_half_the_calls():
+    X = np.linspace(0, 1, 60)[:, None]
+    calls = []
+
+    def distance(a, b):
+        calls.append((a, b))
+        return abs(a[0] - b[0])
+
+    nystroem(PairFunction(distance), X, np.arange(10), random_state=0)
+    n_spare = 30
+    assert len(calls) <= 30 * 31 / 2 + n_spare * (n_spare + 1) / 2 + n_spare * 10 + 20
+    with pytest.raises(ValueError, match="not symmetric"):
+        nystroem(PairFunction(lambda a, b: a[0] - b[0]), X, np.arange(10), random_state=0)

@@ -8,6 +8,8 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.utils import Bunch, check_random_state
 
+from mercerless.core.validation import check_number, check_option
+
 __all__ = ["load_digit_shapes", "make_balls3d", "make_clowns", "make_lab_function"]
 
 
@@ -81,20 +83,9 @@ def _modified_hausdorff(inside: NDArray[np.bool_], points: NDArray) -> NDArray[n
 # -------------------------------------------------------------------------------------------------- generators
 
 
-def _check_count(n_samples: int, least: int = 1) -> int:
-    """The number of samples; raises ValueError if it is too small."""
+def _check_count(n_samples: int, least: int = 1) -> None:
     if n_samples < least:
         raise ValueError(f"n_samples must be at least {least}, got {n_samples}.")
-    return int(n_samples)
-
-
-def _add_noise(y: NDArray, noise: float, rng: np.random.RandomState) -> NDArray:
-    """Add normal noise whose variance is `noise` times the variance of `y`."""
-    if noise < 0:
-        raise ValueError(f"noise must not be negative, got {noise}.")
-    if noise == 0:
-        return y
-    return y + np.sqrt(noise) * y.std() * rng.standard_normal(y.shape)
 
 
 def make_clowns(
@@ -133,7 +124,7 @@ def make_clowns(
     >>> X.shape, int(y.sum())
     ((100, 2), 0)
     """
-    n_samples = _check_count(n_samples, 2)
+    _check_count(n_samples, 2)
     rng = check_random_state(random_state)
     n_parabola = n_samples // 2
     u = rng.uniform(-3.0, 3.0, n_parabola)
@@ -197,13 +188,14 @@ def make_lab_function(
     >>> X.shape
     (300, 6)
     """
-    n_samples = _check_count(n_samples)
-    if function not in _LAB_FUNCTIONS:
-        raise ValueError(f"function must be one of {', '.join(_LAB_FUNCTIONS)}, got {function!r}.")
+    _check_count(n_samples)
+    check_option("function", function, _LAB_FUNCTIONS)
+    check_number("noise", noise, zero=True)
     n_features, half_width, formula = _LAB_FUNCTIONS[function]
     rng = check_random_state(random_state)
     X = rng.uniform(-half_width, half_width, (n_samples, n_features))
-    return X, _add_noise(formula(*X.T), noise, rng)
+    y = formula(*X.T)
+    return X, y + np.sqrt(noise) * y.std() * rng.standard_normal(n_samples) if noise else y
 
 
 def make_balls3d(
@@ -243,7 +235,7 @@ def make_balls3d(
     >>> bool((D[~np.eye(50, dtype=bool)] > 0).all())
     True
     """
-    n_samples = _check_count(n_samples, 2)
+    _check_count(n_samples, 2)
     rng = check_random_state(random_state)
     radius = np.repeat(radii, [n_samples // 2, n_samples - n_samples // 2]).astype(float)
     if not 0 < radius.min() <= radius.max() < 0.5:

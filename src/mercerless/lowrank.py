@@ -11,13 +11,7 @@ from sklearn.cluster import MiniBatchKMeans
 
 from mercerless.core.blocks import is_dask, map_rows, take_rows
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
-from mercerless.core.validation import (
-    as_items,
-    check_number,
-    check_option,
-    check_random_state,
-    check_real,
-)
+from mercerless.core.validation import as_items, check_option, check_random_state, check_real
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.kernels.items import takes_objects
 
@@ -185,18 +179,9 @@ class Landmarks(BaseEstimator):
     ----------
     number : int, default=1000
         How many; all rows if there are fewer.
-    method : {"uniform", "kmeans", "pivoted", "pursuit"}, default="uniform"
+    method : {"uniform", "kmeans", "pivoted"}, default="uniform"
         How they are chosen, see `select_landmarks`. Pairs of items, the landmarks of `HyperRidge`, are chosen by
-        "uniform", "kmeans", "leverage" or "grid" (all pairs of `number` items); those of `SimilarityClassifier` by
-        "uniform", "kmeans" or "pursuit": items are compared with twice as many as are kept, and those whose comparisons
-        predict the targets best are kept, one after another.
-    seconds : float or None, default=None
-        As many landmarks as can be compared in this time, at least 50, instead of `number`; for a function of
-        `SimilarityClassifier` or `SimilarityRegressor`.
-    neighbors : int or None, default=None
-        Also compare every item with this many training items, those whose comparisons with the landmarks are most like
-        its own, and learn from the nearest of them; for a kernel or function of `SimilarityClassifier` or
-        `SimilarityRegressor`. The model then keeps all training items.
+        "uniform", "kmeans", "leverage" or "grid" (all pairs of `number` items).
 
     See Also
     --------
@@ -216,24 +201,13 @@ class Landmarks(BaseEstimator):
     #: How rows can be chosen.
     _methods_of_rows: ClassVar[tuple[str, ...]] = ("uniform", "kmeans", "pivoted")
 
-    def __init__(
-        self,
-        number: int = 1000,
-        method: str = "uniform",
-        *,
-        seconds: float | None = None,
-        neighbors: int | None = None,
-    ):
+    def __init__(self, number: int = 1000, method: str = "uniform"):
         self.number = number
         self.method = method
-        self.seconds = seconds
-        self.neighbors = neighbors
 
 
 def as_landmarks(
-    n_landmarks: Any,
-    methods: tuple[str, ...] = Landmarks._methods_of_rows,
-    for_similarities: bool = False,
+    n_landmarks: Any, methods: tuple[str, ...] = Landmarks._methods_of_rows
 ) -> Landmarks:
     """A number or `Landmarks`, checked, as `Landmarks`."""
     landmarks = n_landmarks if isinstance(n_landmarks, Landmarks) else Landmarks(n_landmarks)
@@ -246,24 +220,6 @@ def as_landmarks(
             f"landmarks must be a positive whole number or Landmarks(number), got {n_landmarks!r}."
         )
     check_option("method", landmarks.method, methods)
-    if landmarks.seconds is not None:
-        if not for_similarities:
-            raise ValueError(
-                "Landmarks(seconds=...) is for SimilarityClassifier and SimilarityRegressor; give "
-                "a number of landmarks instead."
-            )
-        check_number("seconds", landmarks.seconds)
-    if landmarks.neighbors is not None:
-        if not for_similarities:
-            raise ValueError(
-                "Landmarks(neighbors=...) is for one similarity of SimilarityClassifier and "
-                "Regressor; leave neighbors out."
-            )
-        is_number = isinstance(landmarks.neighbors, Integral)
-        if not is_number or isinstance(landmarks.neighbors, bool) or landmarks.neighbors < 1:
-            raise ValueError(
-                f"neighbors must be a positive whole number or None, got {landmarks.neighbors!r}."
-            )
     return landmarks
 
 
@@ -539,9 +495,9 @@ def nystroem(
     sample = np.concatenate([landmarks, others[: size - m]])
     spare = others[size - m : size - m + min(max(m, 200), 500)]
     spare = spare if len(spare) > 1 else sample
-    columns = _entries(kernel, X, sample, landmarks)
-    Q, R, order = qr(columns, mode="economic", pivoting=True, check_finite=False)
-    core = Q.T @ _entries(kernel, X, sample, sample) @ Q
+    square = _entries(kernel, X, sample, sample)
+    Q, R, order = qr(square[:, :m], mode="economic", pivoting=True, check_finite=False)
+    core = Q.T @ square @ Q
     truth = _entries(kernel, X, spare, spare)
     new = _entries(kernel, X, spare, landmarks[order])
     size_of_truth = _norm_of_all(truth, n)
@@ -593,7 +549,9 @@ class _ComputedEntries(NamedTuple):
 
     def block(self, X: Any, rows: Any, columns: Any) -> NDArray:
         """A rectangle of the matrix, by row and column numbers."""
-        return self.kernel(take_rows(X, rows), take_rows(X, columns))
+        there = take_rows(X, rows)
+        # a square costs a function of items half the calls, and shows whether it is symmetric
+        return self.kernel(there, there if columns is rows else take_rows(X, columns))
 
     def centers(self, X: Any, landmarks: NDArray) -> Any:
         """The landmarks' rows, with which new rows are compared."""
@@ -607,8 +565,7 @@ class _ComputedEntries(NamedTuple):
         """The rows as vectors."""
         if isinstance(X, np.ndarray) and X.dtype.kind == "O":
             raise ValueError(
-                "k-means landmarks need rows of numbers, and these items are objects; use "
-                "'uniform', or 'pursuit' if the estimator has it."
+                "k-means landmarks need rows of numbers, and these items are objects; use 'uniform'."
             )
         return np.asarray(X, dtype=float)
 

@@ -711,9 +711,7 @@ class SpectrumTransformer(_PairwiseTransformer):
         check_option("mode", self.mode, ("clip", "flip", "square", "shift", "truncate"))
         check_number("rtol", self.rtol, zero=True)
         K = self._check_train(X)
-        spectrum = self._decompose(K)
-        s = spectrum.values
-        V = spectrum.vectors
+        s, V, _ = decompose(K, self.rtol)
         self.eigenvalues_ = s
         self.shift_ = 0.0
         self.map_ = None
@@ -732,9 +730,6 @@ class SpectrumTransformer(_PairwiseTransformer):
                 K.dtype, copy=False
             )
         return self
-
-    def _decompose(self, K: NDArray) -> Spectrum:
-        return decompose(K, self.rtol)
 
     def transform(self, X: ArrayLike) -> NDArray:
         K = self._check_test(X)

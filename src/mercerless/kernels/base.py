@@ -83,6 +83,8 @@ class Kernel(BaseEstimator):
     _by_tiles: bool = False
     #: Whether `_evaluate` is one matrix product and then elementwise in pieces: then it fills many whole rows at once.
     _by_products: bool = False
+    #: Whether a parameter may have one value per feature.
+    _per_feature: bool = True
     #: The fewest rows of a tile, if there are few features: a matrix product of fewer would be slow.
     _min_rows: int = 64
 
@@ -200,31 +202,32 @@ class Kernel(BaseEstimator):
         raise NotImplementedError
 
     def _check_features(self, n_features: int) -> None:
+        name = type(self).__name__
         for parameter in self.parameters:
             value = np.asarray(getattr(self, parameter.name), dtype=float)
+            if value.ndim and not self._per_feature:
+                raise ValueError(f"{name} takes one {parameter.name}, not one per feature.")
             if value.ndim and value.shape != (n_features,):
                 raise ValueError(
-                    f"{type(self).__name__} has {value.size} values of {parameter.name} but X has "
-                    f"{n_features} features; give one value or one per feature."
+                    f"{name} has {value.size} values of {parameter.name} but X has {n_features} "
+                    "features; give one value or one per feature."
                 )
-            if not np.all(np.isfinite(value)) or (
-                parameter.scale == "log" and not np.all(value > 0)
-            ):
-                kind = "positive" if parameter.scale == "log" else "finite"
-                raise ValueError(
-                    f"{type(self).__name__} needs {kind} {parameter.name}, not {value}."
-                )
+            is_positive = parameter.scale == "log"
+            if not np.all(np.isfinite(value)) or (is_positive and not np.all(value > 0)):
+                kind = "positive" if is_positive else "finite"
+                raise ValueError(f"{name} needs {kind} {parameter.name}, not {value}.")
 
     @property
     def theta(self) -> NDArray:
         """The tunable parameters as one vector, positive ones as logarithms; `pullback` differentiates in it."""
-        values = [
-            np.atleast_1d(np.asarray(getattr(self, p.name), dtype=float)) for p in self.parameters
-        ]
+        values = self._flat_parameters()
         return np.concatenate(
             [np.log(v) if p.scale == "log" else v for p, v in zip(self.parameters, values)]
             or [np.zeros(0)]
         )
+
+    def _flat_parameters(self) -> list[NDArray]:
+        return [np.asarray(getattr(self, p.name), dtype=float).ravel() for p in self.parameters]
 
     @property
     def bounds(self) -> NDArray:
@@ -252,17 +255,15 @@ class Kernel(BaseEstimator):
         values: dict[str, Any] = {}
         for p in self.parameters:
             old = np.asarray(getattr(self, p.name), dtype=float)
-            new = theta[: old.size]
+            new = theta[: old.size].reshape(old.shape)
             theta = theta[old.size :]
             new = np.exp(new) if p.scale == "log" else new.copy()
-            values[p.name] = new if old.ndim else float(new[0])
+            values[p.name] = new if old.ndim else float(new)
         return clone(self).set_params(**values)
 
     def _chain(self) -> NDArray:
         """d parameter / d theta, entry by entry."""
-        values = [
-            np.atleast_1d(np.asarray(getattr(self, p.name), dtype=float)) for p in self.parameters
-        ]
+        values = self._flat_parameters()
         return np.concatenate(
             [v if p.scale == "log" else np.ones_like(v) for p, v in zip(self.parameters, values)]
         )
@@ -657,12 +658,15 @@ def check_cotangent(
     X: ArrayLike, Y: ArrayLike | None, G: ArrayLike
 ) -> tuple[NDArray, NDArray, NDArray, bool]:
     X, Y, same = check_pair(X, Y)
+    return X, Y, check_shape(G, (len(X), len(Y))), same
+
+
+def check_shape(G: ArrayLike, shape: tuple[int, int]) -> NDArray:
+    """The cotangent of a matrix of this shape."""
     G = check_real(G, "G")
-    if G.shape != (len(X), len(Y)):
-        raise ValueError(
-            f"G has shape {G.shape} but k(X, Y) has shape {(len(X), len(Y))}; they must agree."
-        )
-    return X, Y, G, same
+    if G.shape != shape:
+        raise ValueError(f"G has shape {G.shape} but k(X, Y) has shape {shape}; they must agree.")
+    return G
 
 
 def own_kernel(kernel: T) -> T:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercerless.core.validation import check_real
+from mercerless.core.validation import check_number, check_real
 from mercerless.kernels.base import Kernel, Parameter, in_pieces, over_pieces
 
 
@@ -98,10 +98,7 @@ class Polynomial(_InnerProduct):
 
     def _check_features(self, n_features):
         super()._check_features(n_features)
-        if self.degree != int(self.degree) or self.degree < 1:
-            raise ValueError(
-                f"Polynomial needs a positive whole number as degree, not {self.degree!r}."
-            )
+        check_number("degree", self.degree, whole=True)
 
     def _profile(self, p):
         p += p.dtype.type(self.offset)
@@ -182,6 +179,7 @@ class SphericalPolynomial(_InnerProduct):
     """
 
     parameters = (Parameter("length_scale"),)
+    _per_feature = False
 
     def __init__(self, degree: int = 10, length_scale: float = 1.0):
         self.degree = degree
@@ -194,12 +192,7 @@ class SphericalPolynomial(_InnerProduct):
 
     def _check_features(self, n_features):
         super()._check_features(n_features)
-        if np.ndim(self.length_scale):
-            raise ValueError("SphericalPolynomial takes one length_scale, not one per feature.")
-        if self.degree != int(self.degree) or self.degree < 1:
-            raise ValueError(
-                f"SphericalPolynomial needs a positive whole number as degree, not {self.degree!r}."
-            )
+        check_number("degree", self.degree, whole=True)
 
     def _embed(self, X):
         norms = np.linalg.norm(X, axis=1, keepdims=True)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from mercerless.core.validation import check_real
-from mercerless.kernels.base import Kernel, Parameter, over_row_blocks
+from mercerless.kernels.base import Kernel, Parameter, check_pair, check_shape, over_row_blocks
 from mercerless.kernels.stationary import (
     Exponential,
     Gaussian,
@@ -69,11 +69,7 @@ class _Local(Kernel):
         X, Y, widths = self._check_arguments(X, Y)
         if K is None:
             K = self(X, Y)
-        G = check_real(G, "G")
-        if G.shape != (len(X), len(Y)) or K.shape != G.shape:
-            raise ValueError(
-                f"G has shape {G.shape} but k(X, Y) has shape {(len(X), len(Y))}; they must agree."
-            )
+        G = check_shape(G, (len(X), len(Y)))
         prepared = self._prepare_blocks(Y, widths)
         sums: dict[int, NDArray] = {}
 
@@ -89,35 +85,10 @@ class _Local(Kernel):
             gradient if len(shape) == 2 else gradient.sum(axis=0) if shape else gradient.sum()
         ).ravel()
 
-    @property
-    def theta(self) -> NDArray:
-        """``log(bandwidths).ravel()``."""
-        return np.log(np.asarray(self.bandwidths, dtype=float)).ravel()
-
-    def with_theta(self, theta: ArrayLike) -> "_Local":
-        """A copy with other bandwidths, from their logarithms."""
-        shape = np.shape(self.bandwidths)
-        theta = np.asarray(theta, dtype=float)
-        if theta.shape != (int(np.prod(shape)),):
-            raise ValueError(
-                f"theta has shape {theta.shape} but this kernel has {int(np.prod(shape))} "
-                "bandwidths."
-            )
-        widths = np.exp(theta).reshape(shape)
-        return type(self)(widths if shape else float(widths))
-
     def _check_arguments(
         self, X: ArrayLike, Y: ArrayLike | None
     ) -> tuple[NDArray, NDArray, NDArray]:
-        X = check_real(X, "X")
-        Y = X if Y is None else check_real(Y, "Y")
-        if X.shape[1] != Y.shape[1]:
-            raise ValueError(
-                f"X has {X.shape[1]} features but Y has {Y.shape[1]}; both need the same columns."
-            )
-        if X.dtype != Y.dtype:
-            X = X.astype(np.float64)
-            Y = Y.astype(np.float64)
+        X, Y, _ = check_pair(X, Y)
         widths = np.asarray(self.bandwidths, dtype=X.dtype)
         if widths.shape not in ((), (X.shape[1],), Y.shape):
             raise ValueError(

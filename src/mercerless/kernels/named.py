@@ -99,6 +99,7 @@ class SparseRows(MatrixFunction):
     symmetric = True
     is_similarity = True
     _pairs_at_once = 2**24
+    _depends_on_pairs_only = True
 
     def __init__(self, metric: str = "cosine"):
         self.metric = metric
@@ -124,9 +125,6 @@ class SparseRows(MatrixFunction):
         for i in range(len(rows)):
             rows[i] = X[[i]]
         return rows
-
-    def _check_alone(self, K: NDArray, rows: NDArray, columns: NDArray) -> None:
-        """Every value depends on its two rows only."""
 
     def function(self, A: Any, B: Any) -> NDArray:  # type: ignore[override]
         """The values of all pairs.
@@ -348,6 +346,7 @@ class Strings(MatrixFunction):
     symmetric = True
     is_similarity = True
     _pairs_at_once = 2**22
+    _depends_on_pairs_only = True
 
     def __init__(self, similarity: str = "levenshtein", n_jobs: int | None = None):
         self.similarity = similarity
@@ -361,9 +360,6 @@ class Strings(MatrixFunction):
     def _check_items(self, items: NDArray) -> None:
         check_option("similarity", self.similarity, STRING_SIMILARITIES)
         _check_types(items, str, self.similarity, "strings")
-
-    def _check_alone(self, K: NDArray, rows: NDArray, columns: NDArray) -> None:
-        """Every value depends on its two strings only."""
 
     def _mirror(self, square: NDArray, start: int) -> None:
         """Jaro's directions may differ in the last digits; the upper one counts."""
@@ -439,6 +435,7 @@ class Series(MatrixFunction):
     """
 
     symmetric = True
+    _depends_on_pairs_only = True
 
     def __init__(
         self,
@@ -460,9 +457,6 @@ class Series(MatrixFunction):
                 "all of shape (n_channels, n_times) with the same channels; give each item one of "
                 "these shapes."
             )
-
-    def _check_alone(self, K: NDArray, rows: NDArray, columns: NDArray) -> None:
-        """Every value depends on its two series only."""
 
     def function(self, A: Any, B: Any) -> NDArray:  # type: ignore[override]
         """The distances of all pairs.

@@ -334,18 +334,12 @@ class DeltaGauss(_SquaredDistance):
 
     definite = False
     parameters = (Parameter("length_scale"), Parameter("inner_scale"))
+    _per_feature = False
     length_scale: float
 
     def __init__(self, length_scale: float = 1.0, inner_scale: float = 0.3):
         self.length_scale = length_scale
         self.inner_scale = inner_scale
-
-    def _check_features(self, n_features):
-        super()._check_features(n_features)
-        if np.ndim(self.length_scale) or np.ndim(self.inner_scale):
-            raise ValueError(
-                "DeltaGauss takes one length_scale and one inner_scale, not one per feature."
-            )
 
     def _ratio(self):
         return (float(self.length_scale) / float(self.inner_scale)) ** 2
@@ -488,15 +482,11 @@ class _Cityblock(Stationary):
     """Kernels of the l1 distance, one length scale; ``_slope`` is in the length scale."""
 
     length_scale: float
+    _per_feature = False
     _min_rows = 16
 
     def __init__(self, length_scale: float = 1.0):
         super().__init__(length_scale)
-
-    def _check_features(self, n_features):
-        super()._check_features(n_features)
-        if np.ndim(self.length_scale):
-            raise ValueError(f"{type(self).__name__} takes one length_scale, not one per feature.")
 
     def _prepare(self, X, Y):
         return _FeatureGroups.of(X, Y)
