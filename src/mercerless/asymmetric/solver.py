@@ -1,6 +1,5 @@
 """Ridge regression with a kernel matrix that need not be symmetric: both sides apart, or coupled (AsK-LS)."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -150,37 +149,6 @@ def _pairs_left_out(inverse: NDArray, left: NDArray, right: NDArray) -> tuple[ND
     loo_left[lost] = np.inf
     loo_right[lost] = np.inf
     return loo_left, loo_right
-
-
-def two_sided_path(
-    K: NDArray, Y: NDArray, penalties: Sequence[float], weight: NDArray | None = None
-) -> tuple[NDArray, NDArray]:
-    """``(K + a D) coef + intercept = Y`` with ``a = penalty * |K_c|_2``, for every penalty.
-
-    As `asymmetric_ridge` with an intercept, without the leave-one-out errors: coef (n, n_penalties, q) and intercept
-    (n_penalties, q) of ``f(t) = k(t, X) coef + intercept``. The other side is that of ``K.T``. A singular system, or a
-    matrix that is constant, gives the mean of Y.
-    """
-    n, q = Y.shape
-    weight = weights_or_ones(weight, n)
-    weight = weight / weight.mean()
-    norm = largest_singular_value(K) or 1.0
-    coef = np.zeros((n, len(penalties), q))
-    intercept = np.tile(weight @ Y / n, (len(penalties), 1))
-    right_side = np.vstack([Y, np.zeros((1, q))])
-    for position, penalty in enumerate(penalties):
-        A = np.zeros((n + 1, n + 1))
-        A[:n, :n] = K
-        A[np.arange(n), np.arange(n)] += penalty * norm / weight
-        border = float(np.abs(A).max()) or 1.0
-        A[n, :n] = A[:n, n] = border
-        try:
-            solution = lu_solve(factorize(A, "singular"), right_side, check_finite=False)
-        except np.linalg.LinAlgError:
-            continue
-        coef[:, position] = solution[:n]
-        intercept[position] = border * solution[n]
-    return coef, intercept
 
 
 def largest_singular_value(K: NDArray, center: bool = True) -> float:

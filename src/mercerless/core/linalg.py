@@ -104,14 +104,6 @@ class EigenFactors(NamedTuple):
             raise LinAlgError("The eigenvalues of the matrix did not converge.")
         return cls(values, vectors, tridiagonal)
 
-    def above(self, share: float) -> Self:
-        """Only the eigenvalues above this share of the largest, by their sizes."""
-        sizes = np.abs(self.values)
-        kept = sizes > share * sizes.max()
-        if kept.all():
-            return self
-        return self._replace(values=self.values[kept], vectors=self.vectors[:, kept])
-
     def enter(self, columns: NDArray) -> NDArray:
         """Coordinates (rank, q) of columns (n, q) in the eigenvectors."""
         return self.vectors.T @ self.tridiagonal.reflect(columns, "T")

@@ -150,13 +150,6 @@ class Explained(NamedTuple):
     rival: NDArray | None = None
     relevance: NDArray | None = None  # (m, n_features)
 
-    def scaled(self, scale: float, mean: float) -> "Explained":
-        """The same in the original units of targets that were standardized by this mean and scale."""
-        families = {name: scale * shares for name, shares in self.families.items()}
-        return self._replace(
-            families=families, score=scale * self.score + mean, base=scale * self.base + mean
-        )
-
 
 def _contrast(
     f: NDArray, calibration: Calibration | None
