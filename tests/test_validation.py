@@ -423,3 +423,20 @@ def test_classifiers_and_regressors_name_each_others_methods():
         model.predict_set(X)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = model.nothing
+
+
+def test_a_matrix_that_knows_its_items_is_a_frame_with_names():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    D = np.linalg.norm(X[:, None] - X, axis=2)
+    names = [f"item {i}" for i in range(12)]
+
+    class DistanceMatrix:  # as of scikit-bio
+        ids = tuple(names)
+
+        def to_data_frame(self):
+            return pd.DataFrame(D, index=names, columns=names)
+
+    model = SimilarityRegressor("precomputed", kind="distance").fit(DistanceMatrix(), X[:, 0])
+    shuffled = pd.DataFrame(D[:, ::-1], index=names, columns=names[::-1])
+    plain = pd.DataFrame(D, columns=names)
+    np.testing.assert_allclose(model.predict(shuffled), model.predict(plain))

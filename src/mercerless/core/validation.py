@@ -163,11 +163,17 @@ def align_columns(X: Any, known: list[str] | None, name: str = "X") -> Any:
     return X.iloc[:, [position[label] for label in known]]
 
 
+def named_matrix(X: Any) -> Any:
+    """A matrix of another package that knows the names of its items, as skbio's, as a data frame; else X."""
+    return X.to_data_frame() if hasattr(X, "to_data_frame") and hasattr(X, "ids") else X
+
+
 def align_matrix(X: Any, may_cut: bool) -> Any:
     """A data frame of comparisons with its columns in the order of its rows, if both have names.
 
     If it `may_cut`, columns of further items are left out. Labels that number positions are ignored.
     """
+    X = named_matrix(X)
     rows = labels_of(X, "index")
     columns = labels_of(X)
     if rows is None or columns is None or rows == columns:

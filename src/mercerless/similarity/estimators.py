@@ -93,6 +93,9 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None = None
     ) -> None:
         task = self._task(y, sample_weight, groups)
+        n = len(task.used)
+        if n < 2:
+            raise ValueError(f"X has n_samples={n} with weight; at least two are needed.")
         parts = self._similarities(X)
         if parts is None:
             blocks, attributes = self._training_blocks(X, task.weight)
@@ -102,7 +105,6 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
         first = next(iter(blocks.values()))
         if task.groups is None and getattr(first, "symmetric", False):
             warn_of_near_copies(first.distances, N_FOLDS, task.targets.Y.shape[1])
-        n = len(task.used)
         splits, fold_parts = self._folds(task)
         fit = partial(fit_stack, targets=task.targets, weight=task.weight[task.used])
         with self._progress(N_FOLDS + 1) as progress:

@@ -418,14 +418,14 @@ def tied_shares(values: NDArray, weight: NDArray, count: float) -> NDArray:
 
     Weights are repetition: an item of weight 2 is two of the nearest.
     """
-    after = np.cumsum(weight, axis=1)
+    after = np.cumsum(weight, axis=1, dtype=np.float64)
     differs = values[:, 1:] > values[:, :-1]
     edge = np.ones((len(values), 1), dtype=bool)
     starts = np.where(np.hstack([edge, differs]), after - weight, 0.0)
     before_group = np.maximum.accumulate(starts, axis=1)
     ends = np.where(np.hstack([differs, edge]), after, np.inf)
     after_group = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
-    of_group = after_group - before_group
+    of_group = np.maximum(after_group - before_group, weight)  # which rounding may lose
     return np.clip(count - before_group, 0.0, of_group) * (weight / of_group)
 
 
