@@ -245,10 +245,10 @@ def test_errors_are_one_sentence_that_names_the_column():
         encoder.transform(X.assign(rank="best"))
     with pytest.raises(ValueError, match="infinite"):
         encoder.transform(X.assign(size=np.inf))
-    with pytest.raises(ValueError, match="kinds='colour' is not known"):
-        TableEncoder({"size": "colour"}).fit(X)
-    with pytest.raises(ValueError, match="names 'colour'"):
-        TableEncoder({"colour": "drop"}).fit(X)
+    with pytest.raises(ValueError, match="kinds='color' is not known"):
+        TableEncoder({"size": "color"}).fit(X)
+    with pytest.raises(ValueError, match="names 'color'"):
+        TableEncoder({"color": "drop"}).fit(X)
     with pytest.raises(ValueError, match="no column to learn from"):
         TableEncoder({"size": "drop"}).fit(X[["size"]])
 

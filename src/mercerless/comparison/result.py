@@ -23,7 +23,7 @@ from mercerless.comparison.scores import (
     predictions_by_repeat,
     scores_of,
 )
-from mercerless.comparison.statistics import Judgement, judge
+from mercerless.comparison.statistics import Judgment, judge
 from mercerless.comparison.verdict import BALANCED, Verdict, reach_verdict
 from mercerless.comparison.work import Workers
 from mercerless.core.files import write_text
@@ -197,7 +197,7 @@ class Comparison:
         return automatic[0] if automatic else None
 
     @cached_property
-    def judgement(self) -> Judgement:
+    def judgment(self) -> Judgment:
         """Which differences are beyond doubt: those to the automatic learner, or all if it is missing."""
         losses, units = all_losses(self.race, self.ranked)
         return judge(losses, units, self.control)
@@ -260,7 +260,7 @@ class Comparison:
     @cached_property
     def table(self) -> list[dict[str, Any]]:
         """A row per ranked learner, the best first."""
-        judged = self.judgement if self.ranked else None
+        judged = self.judgment if self.ranked else None
         rows = []
         for i, name in enumerate(self.ranked):
             assert judged is not None

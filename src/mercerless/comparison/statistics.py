@@ -25,7 +25,7 @@ CLIP = 0.01
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Judgment:
     """Mean losses of all learners, their differences, and which of these are beyond doubt.
 
     Entries [i, j] of arrays are about learner i compared with learner j; differences are positive if i is better.
@@ -57,7 +57,7 @@ class Judgement:
 
 def judge(
     losses: NDArray, units: NDArray | None = None, control: int | None = None, level: float = LEVEL
-) -> Judgement:
+) -> Judgment:
     """Judge all pairs of learners, or those with the control.
 
     Parameters
@@ -102,7 +102,7 @@ def judge(
     better[j, i] = difference[i, j] < 0
     critical = float(np.quantile(draws.max(axis=1, initial=0.0), level))
     alone = float(stdtrit(n_units - 1, 0.5 + level / 2))
-    return Judgement(loss, difference, standard_error, critical, alone, better)
+    return Judgment(loss, difference, standard_error, critical, alone, better)
 
 
 def step_down(sizes: NDArray, draws: NDArray, level: float) -> NDArray:

@@ -62,7 +62,7 @@ def recommend(comparison: "Comparison") -> str | None:
     names = comparison.ranked
     if not names:
         return None
-    judged, control = comparison.judgement, comparison.control
+    judged, control = comparison.judgment, comparison.control
     if control is not None:
         better = [i for i in range(len(names)) if judged.better[i, control]]
         return names[min(better, key=lambda i: judged.loss[i])] if better else names[control]
@@ -132,7 +132,7 @@ def lower(title: str) -> str:
 
 def compared(comparison: "Comparison", name: str) -> str:
     """How the recommended learner compares with the others."""
-    names, judged = comparison.ranked, comparison.judgement
+    names, judged = comparison.ranked, comparison.judgment
     place = names.index(name)
     groups: dict[str, list[str]] = {}
     for i, rival in enumerate(names):
@@ -164,7 +164,7 @@ def compared(comparison: "Comparison", name: str) -> str:
 
 def alternative(comparison: "Comparison", name: str) -> str:
     """A learner that is as good as far as can be seen, and predicts much faster."""
-    names, judged = comparison.ranked, comparison.judgement
+    names, judged = comparison.ranked, comparison.judgment
     place = names.index(name)
     own = comparison.seconds_per_item(name)
     equal = [

@@ -82,7 +82,7 @@ class Watch:
     report: Report
     held_out: Rows | None = None
     checkpoints: Sequence[int] = ()
-    limit: int | None = None  # the largest number of judgements
+    limit: int | None = None  # the largest number of judgments
     kept: list[Checkpoint] = field(default_factory=list)
 
     def __call__(

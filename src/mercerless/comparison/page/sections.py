@@ -82,7 +82,7 @@ def learners_section(comparison: "Comparison") -> Section:
     table = comparison.table
     if table:
         names = [row["learner"] for row in table]
-        judged = comparison.judgement
+        judged = comparison.judgment
         reference = comparison.ranked.index(comparison.chosen)
         places = [comparison.ranked.index(name) for name in names]
         losses = np.array([row["loss"] for row in table])
