@@ -8,8 +8,8 @@ from scipy.sparse import csr_array, save_npz
 
 pd = pytest.importorskip("pandas")
 
-from mercerless import persistence  # noqa: E402
-from mercerless.cli import main  # noqa: E402
+from mercerless import persistence
+from mercerless.cli import main
 
 RNG = np.random.default_rng(2)
 N = 80

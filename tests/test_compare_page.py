@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 
-from mercerless import compare  # noqa: E402
-from mercerless.comparison.page import render  # noqa: E402
-from mercerless.comparison.page.charts import ticks  # noqa: E402
+from mercerless import compare
+from mercerless.comparison.page import render
+from mercerless.comparison.page.charts import ticks
 
 RNG = np.random.default_rng(7)
 N = 300

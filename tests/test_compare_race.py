@@ -17,12 +17,12 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 pd = pytest.importorskip("pandas")
 
-from mercerless import compare  # noqa: E402
-from mercerless.comparison.learners import select_learners, view  # noqa: E402
-from mercerless.comparison.options import Options, parse_budget  # noqa: E402
-from mercerless.comparison.problem import make_problem  # noqa: E402
-from mercerless.comparison.race import Race  # noqa: E402
-from mercerless.comparison.work import Task  # noqa: E402
+from mercerless import compare
+from mercerless.comparison.learners import select_learners, view
+from mercerless.comparison.options import Options, parse_budget
+from mercerless.comparison.problem import make_problem
+from mercerless.comparison.race import Race
+from mercerless.comparison.work import Task
 
 RNG = np.random.default_rng(5)
 N = 120

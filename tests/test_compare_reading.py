@@ -18,10 +18,10 @@ from scipy.spatial.distance import squareform
 
 pd = pytest.importorskip("pandas")
 
-from mercerless.comparison import read_problem  # noqa: E402
-from mercerless.comparison.problem import make_problem  # noqa: E402
-from mercerless.comparison.read.options import ReadOptions  # noqa: E402
-from mercerless.comparison.read.reading import read_new  # noqa: E402
+from mercerless.comparison import read_problem
+from mercerless.comparison.problem import make_problem
+from mercerless.comparison.read.options import ReadOptions
+from mercerless.comparison.read.reading import read_new
 
 RNG = np.random.default_rng(0)
 N = 30

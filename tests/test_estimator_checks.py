@@ -6,10 +6,9 @@ An expected failure has a reason that is a property of the method; tests/test_pr
 import inspect
 
 import pytest
-from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from test_properties import public_estimators
 
-import mercerless
 from mercerless import (
     AsymmetricRidge,
     HyperRidge,
@@ -43,12 +42,7 @@ REASONS = {
 }
 
 
-def public_estimators():
-    classes = [getattr(mercerless, name) for name in mercerless.__all__]
-    for cls in classes:
-        if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "fit"):
-            if not cls.__name__.startswith("Hits"):  # they take sparse hits only
-                yield cls
+DENSE = [cls for cls in public_estimators() if not cls.__name__.startswith("Hits")]
 
 
 def expected_failures(estimator):
@@ -69,10 +63,10 @@ def expected_failures(estimator):
     return reasons
 
 
-SLOW = ("Hyper",)  # more than a minute for the checks of one class
-QUICK = [cls() for cls in public_estimators() if not cls.__name__.startswith(SLOW)]
-VARIANTS = [cls() for cls in public_estimators() if cls.__name__.startswith(SLOW)]
-for cls in public_estimators():
+SLOW = ("Hyper", "LAB", "TableC", "DANKR")  # ten seconds and more for the checks of one class
+QUICK = [cls() for cls in DENSE if not cls.__name__.startswith(SLOW)]
+VARIANTS = [cls() for cls in DENSE if cls.__name__.startswith(SLOW)]
+for cls in DENSE:
     if "kernel" in inspect.signature(cls).parameters:
         precomputed = cls(kernel="precomputed")
         if precomputed.__sklearn_tags__().input_tags.pairwise:

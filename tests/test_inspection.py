@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from sklearn.base import BaseEstimator
 from sklearn.svm import SVC
+
+Figure = pytest.importorskip("matplotlib.figure").Figure
 
 from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
 from mercerless.kernels import TL1

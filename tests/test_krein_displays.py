@@ -1,12 +1,12 @@
 """Displays of Krein models draw the numbers they are given."""
 
-import matplotlib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+plt = pytest.importorskip("matplotlib.pyplot")
 
 from mercerless import KreinRidge, KreinRidgeClassifier, Sphere
 from mercerless.inspection import KreinPartsDisplay, ValidationSurfaceDisplay

@@ -1,13 +1,12 @@
 """Displays of LAB models draw what the model holds."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
 
 from mercerless import Support
 from mercerless.datasets import make_lab_function

@@ -1,13 +1,14 @@
 """Kernels by name against SciPy and loops: Tanimoto, Jaccard, Gower, time warping."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
+
+pd = pytest.importorskip("pandas")
 
 from mercerless import KreinRidge, KreinSVC, SimilarityClassifier
 from mercerless.kernels import Gower, Series, Tanimoto, as_kernel

@@ -10,13 +10,14 @@ import zipfile
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 pytest.importorskip("skops")
+
+pd = pytest.importorskip("pandas")
 
 import mercerless
 from mercerless import (

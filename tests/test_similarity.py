@@ -4,7 +4,6 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
@@ -12,6 +11,8 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
+
+pd = pytest.importorskip("pandas")
 
 from mercerless import SimilarityClassifier, SimilarityRegressor, UselessModelWarning
 from mercerless.kernels import TL1, PairFunction

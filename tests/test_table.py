@@ -3,10 +3,7 @@
 import pickle
 import warnings
 
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn
 from numpy.testing import assert_allclose
@@ -16,6 +13,10 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss, r2_score
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.multioutput import MultiOutputRegressor
+
+pd = pytest.importorskip("pandas")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
 
 from mercerless import TableClassifier, TableRegressor, UselessModelWarning
 

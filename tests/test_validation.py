@@ -3,9 +3,10 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
+
+pd = pytest.importorskip("pandas")
 
 from mercerless import (
     AsymmetricRidge,
