@@ -122,10 +122,8 @@ def read_pairs(file: File, options: ReadOptions) -> Pairs:
 def read_excel(file: File, options: ReadOptions) -> pd.DataFrame:
     """One sheet; several sheets with cells need --sheet."""
     import_optional("python_calamine", extra="table", what="Reading Excel files")
-    book = pd.ExcelFile(file.buffer, engine="calamine")
-    sheets = {
-        name: book.parse(name, na_values=[*GAPS, *options.missing]) for name in book.sheet_names
-    }
+    missing = [*GAPS, *options.missing]
+    sheets = pd.read_excel(file.buffer, sheet_name=None, engine="calamine", na_values=missing)
     by_number = {str(i): name for i, name in enumerate(sheets, 1)}
     listed = ", ".join(repr(name) for name in sheets)
     if options.sheet is not None:
