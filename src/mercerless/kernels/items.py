@@ -167,9 +167,8 @@ class PairFunction(_OfItems):
                     _call_batch(function, rows, columns, i[part], j[part]),
                 )
             return
-        starts = np.flatnonzero(
-            np.diff(i, prepend=-1)
-        )  # the pairs of one row come one after another
+        # the pairs of one row come one after another
+        starts = np.flatnonzero(np.diff(i, prepend=-1)).tolist()
         parts = [
             part
             for start, stop in zip(starts, [*starts[1:], len(i)])
