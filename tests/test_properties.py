@@ -217,6 +217,8 @@ EXCEPTIONS = {
     ("unit", "KreinSV"): (1e-2, LIBSVM),
     ("origin_of", "KreinSV"): (1e-2, LIBSVM),
     ("order_of_columns", "SignedRandom"): (None, "frequencies are drawn per feature"),
+    ("origin_of_features", "SignedRandom"): (None, "features have phases, their products do not"),
+    ("whole_weights", "DANKR"): (None, "C is chosen on folds, and copies are in other folds"),
     ("a_constant_column", "SignedRandom"): (None, "frequencies are drawn per feature"),
     ("weights_are_relative", "KreinSV"): (None, C_OF_ROWS),
     ("weights_are_relative", "DANK"): (None, C_OF_ROWS),
