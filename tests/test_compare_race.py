@@ -209,6 +209,8 @@ def test_resumed_fits_are_not_run_again(monkeypatch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_interrupting_keeps_what_is_done():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
+
     class Interrupting(LogisticRegression):
         def fit(self, X, y):
             signal.raise_signal(signal.SIGINT)
@@ -225,7 +227,12 @@ def test_control_c_writes_the_page(tmp_path):
     pd.DataFrame(X).assign(y=Y).to_csv(tmp_path / "t.csv", index=False)
     command = [sys.executable, "-m", "mercerless.cli", "compare", "t.csv", "--budget", "60s"]
     process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     threading.Timer(12.0, lambda: os.killpg(process.pid, signal.SIGINT)).start()
     out, _ = process.communicate(timeout=60)

@@ -39,6 +39,7 @@ TRUSTED = frozenset(
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.StratifiedKFold",
         "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.tree._tree.Tree",
         "sklearn.utils.validation.check_array",
     }
 )

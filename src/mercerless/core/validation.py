@@ -79,8 +79,9 @@ def validate_data(
             and get_tags(estimator).input_tags.pairwise
         ):
             raise ValueError(
-                f"X has shape {np.shape(X)}, but needs one column for each of the "
-                f"{estimator.n_features_in_} training items: compare the new items with these."
+                f"X has {np.shape(X)[1]} features, but {type(estimator).__name__} is expecting "
+                f"{estimator.n_features_in_} features as input: one row for each new item, and "
+                f"one column for each of the {estimator.n_features_in_} training items."
             ) from None
         raise
     except TypeError as error:

@@ -341,8 +341,9 @@ class ComparesItems(GroupedPredictor):
         if issparse(X) or "unit_" in vars(self):
             return self._check_new_hits(X, reverse)
         is_matrix = is_precomputed(self.kernel)
-        if is_matrix and np.ndim(X) == 2 and not hasattr(X, "iloc"):
-            n_columns = np.shape(X)[1]
+        shape = getattr(X, "shape", None) or np.asarray(X).shape
+        if is_matrix and len(shape) == 2 and not hasattr(X, "iloc"):
+            n_columns = shape[1]
             if n_columns != self.n_features_in_:
                 raise ValueError(
                     f"X has {n_columns} features, but {type(self).__name__} is expecting "

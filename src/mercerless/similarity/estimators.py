@@ -276,7 +276,7 @@ def similarity_names(kernel: Any, X: Any) -> list[str] | None:
     """Names of several similarities: kernels in a dict or list, or precomputed matrices in one; None for one."""
     if isinstance(kernel, (dict, list, tuple)):
         given = kernel
-    elif is_precomputed(kernel) and isinstance(X, dict):
+    elif is_precomputed(kernel) and isinstance(X, dict) and not issparse(X):  # DOK is a dict
         given = X
     elif is_precomputed(kernel) and isinstance(X, (list, tuple)) and len(np.shape(X[0])) == 2:
         given = X
