@@ -589,7 +589,9 @@ def test_c_is_chosen_where_it_matters():
     chosen = KreinSVR().fit(X[:150], target[:150])
     assert chosen.score(X[150:], target[150:]) > 0.85
     same = KreinSVR(C=chosen.C_ / KreinSVR(C=1.0).fit(X[:150], target[:150]).C_)
-    assert_allclose(same.fit(X[:150], target[:150]).predict(X), chosen.predict(X), rtol=1e-10)
+    assert_allclose(
+        same.fit(X[:150], target[:150]).predict(X), chosen.predict(X), atol=5e-3
+    )  # the tolerance of libsvm
 
 
 def test_the_spectrum_is_drawn_without_the_items():
