@@ -341,8 +341,8 @@ class ComparesItems(GroupedPredictor):
         if issparse(X) or "unit_" in vars(self):
             return self._check_new_hits(X, reverse)
         is_matrix = is_precomputed(self.kernel)
-        shape = getattr(X, "shape", None) or np.asarray(X).shape
-        if is_matrix and len(shape) == 2 and not hasattr(X, "iloc"):
+        shape = (getattr(X, "shape", None) or np.asarray(X).shape) if is_matrix else ()
+        if len(shape) == 2 and not hasattr(X, "iloc"):
             n_columns = shape[1]
             if n_columns != self.n_features_in_:
                 raise ValueError(
