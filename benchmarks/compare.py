@@ -1,160 +1,163 @@
 """How good is what `compare` recommends, and how often are its differences wrong?
 
-    python -m benchmarks.compare regret intervals
+    MERCERLESS_DATA=folder BUDGET=120s python -m benchmarks.compare regret
+    python -m benchmarks.compare intervals
 
-`regret` lets comparisons with a budget recommend a learner for files of 200 to 16,000 rows, fits it on all rows that
-the comparison saw, and scores it on rows held back, beside every other learner that was ranked. Regret is the score of
-the best of them, which nobody can know beforehand, minus that of the recommended one. ``MERCERLESS_DATA`` names the
-folder of the files, ``BUDGET`` the budget (60s), ``SETS`` some of them.
+`regret` lets comparisons with a budget recommend a learner for 20 files of 200 to 20,000 rows, fits it on all rows that
+the comparison saw, and scores it on rows held back, beside every other learner that was ranked. Regret is the score
+(accuracy or R2) of the best of them, which nobody can know beforehand, minus that of the recommended one. A file's row
+is written as soon as it is finished; files with a row for this budget and commit are not run again.
+``MERCERLESS_DATA`` names the folder of the files, ``BUDGET`` the budget (60s), ``SETS`` some of them.
 
 `intervals` simulates learners without and with differences and counts false claims, covered differences and
 differences that are found.
 """
 
 import os
-import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from sklearn import datasets
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import accuracy_score, log_loss, r2_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
-from benchmarks.common import main, read, write
+from benchmarks.common import RESULTS, commit, main, read, write
 from benchmarks.papers.paper_sets import load
-from mercerless.comparison.options import Options
-from mercerless.comparison.problem import make_problem
-from mercerless.comparison.result import Comparison, compare_problem
+from mercerless.comparison.learners import Learner
+from mercerless.comparison.options import Options, parse_budget
+from mercerless.comparison.problem import Problem, make_problem
+from mercerless.comparison.result import compare_problem
 from mercerless.comparison.statistics import judge, log_losses
 from mercerless.comparison.work import fit_all, predictions_of
 
 BUDGET = os.environ.get("BUDGET", "60s")
 HELD_BACK = 0.3
-MOST_ROWS = 16_000
-#: Sets and the column to predict of those that are tables with words.
-SETS = {
-    "wine": "",
-    "glass": "",
-    "heart": "",
-    "yacht": "",
-    "ionosphere": "",
-    "haberman": "",
-    "pima": "",
+#: Files of tables with words, and the column to predict.
+TARGETS = {
     "eucalyptus": "Utility",
-    "diabetic": "",
+    "hypothyroid": "Class",
+    "nursery": "class",
     "socmob": "counts_for_sons_current_occupation",
-    "airfoil": "",
-    "space_ga": "",
-    "hypothyroid": "",
-    "kin8nm": "",
-    "comp_activ": "",
-    "nursery": "",
-    "eeg": "",
-    "elevators": "",
-    "letter": "",
 }
+SCIKIT_LEARN = ("breast_cancer", "diabetes", "digits")
+SETS = (
+    "heart haberman ionosphere diabetes breast_cancer eucalyptus pima australian diabetic socmob airfoil digits "
+    "space_ga hypothyroid electrical kin8nm nursery eeg elevators letter"
+).split()
 
 
-def data_of(name: str, target: str) -> tuple[pd.DataFrame, NDArray]:
+def data_of(name: str) -> tuple[pd.DataFrame, NDArray]:
     """Rows and labels of a set."""
-    if target or name in ("hypothyroid", "nursery"):
+    if name in SCIKIT_LEARN:
+        bunch = getattr(datasets, f"load_{name}")(as_frame=True)
+        return bunch.data, bunch.target.to_numpy()
+    if name in TARGETS:
         path = Path(os.environ["MERCERLESS_DATA"]) / "tables" / f"{name}.csv"
         frame = pd.read_csv(path, na_values="?")
-        target = target or frame.columns[-1]
-        return frame.drop(columns=target), frame[target].to_numpy()
+        return frame.drop(columns=TARGETS[name]), frame[TARGETS[name]].to_numpy()
     bunch = load(name, download=False)
     X = np.asarray(bunch.data if "data" in bunch else bunch.X)
     y = np.asarray(bunch.target if "target" in bunch else bunch.y)
     return pd.DataFrame(X).add_prefix("x"), y
 
 
-def fresh_scores(comparison: Comparison, rows: pd.DataFrame, y: NDArray) -> dict[str, tuple]:
-    """Accuracy and log-loss, or R2, of every ranked learner with its defaults, and of the recommended one."""
-    problem, scores = comparison.problem, {}
-    for name in comparison.ranked:
-        if name.endswith("-search") and name != comparison.recommended:
-            continue
-        model = fit_all(problem, comparison.learner(name))
-        predictions = predictions_of(model, rows, problem)
-        if problem.is_classification:
-            labels = problem.classes[predictions.argmax(axis=1)]
-            clipped = np.clip(predictions, 0.01, 0.99)
-            clipped /= clipped.sum(axis=1, keepdims=True)
-            scores[name] = (accuracy_score(y, labels), log_loss(y, clipped, labels=problem.classes))
-        else:
-            scores[name] = (r2_score(y, predictions), np.nan)
-    return scores
+def fresh_score(
+    problem: Problem, learner: Learner, X: pd.DataFrame, y: NDArray
+) -> tuple[float, float]:
+    """Accuracy (or R2) and log-loss on new rows of a learner fitted on all rows of the problem."""
+    warnings.simplefilter("ignore")
+    predictions = predictions_of(fit_all(problem, learner), X, problem)
+    if not problem.is_classification:
+        return r2_score(y, predictions), np.nan
+    codes = np.searchsorted(problem.classes, y)
+    accuracy = accuracy_score(codes, predictions.argmax(axis=1))
+    clipped = np.clip(predictions, 1e-3, None)
+    clipped /= clipped.sum(axis=1, keepdims=True)
+    return accuracy, log_loss(codes, clipped, labels=np.arange(clipped.shape[1]))
 
 
-def regret_of(name: str, target: str) -> dict:
+def regret_of(name: str) -> dict:
     """One row of the table of regrets."""
-    X, y = data_of(name, target)
-    X, y = X.iloc[:MOST_ROWS], y[:MOST_ROWS]
+    X, y = data_of(name)
     task = None if len(np.unique(y)) > 30 else "classification"
     stratify = y if task and np.unique(y, return_counts=True)[1].min() > 1 else None
     seen, new = train_test_split(
         np.arange(len(y)), test_size=HELD_BACK, random_state=0, stratify=stratify
     )
-    problem = make_problem(X.iloc[seen], y[seen], name=name, task=task)
     start = time.perf_counter()
+    problem = make_problem(X.iloc[seen], y[seen], name=name, task=task)
     comparison = compare_problem(problem, Options(budget=BUDGET, n_jobs=-1, started=start))
-    seconds = time.perf_counter() - start
-    new = new[np.isin(y[new], problem.classes)] if problem.is_classification else new
-    truth = y[new].astype(problem.y.dtype)
-    scores = fresh_scores(comparison, X.iloc[new].reset_index(drop=True), truth)
     recommended = comparison.recommended
-    if recommended is None:
-        raise TimeoutError(f"no learner finished within {BUDGET}")
-    best = max(scores, key=lambda one: scores[one][0])
-    return {
+    seconds = time.perf_counter() - start
+    row = {
         "set": name,
         "rows": len(seen),
         "recommended": recommended,
+        "automatic on all rows": comparison.control is not None
+        and comparison.problem.n_items == problem.n_items,
+        "rows compared on": comparison.problem.n_items,
+        "splits": comparison.race.n_splits,
+        "ranked": len(comparison.ranked),
+        "seconds": round(seconds, 1),
+        "wall/budget": round(seconds / (parse_budget(BUDGET) or np.inf), 3),
+        "budget": BUDGET,
+    }
+    if recommended is None:
+        return row
+    new = new[np.isin(y[new].astype(problem.y.dtype), problem.classes)] if task else new
+    truth = y[new].astype(problem.y.dtype)
+    rows = X.iloc[new].reset_index(drop=True)
+    fits = (
+        delayed(fresh_score)(problem, comparison.learner(one), rows, truth)
+        for one in comparison.ranked
+    )
+    scores = dict(zip(comparison.ranked, Parallel(2)(fits)))
+    best = max(scores, key=lambda one: scores[one][0])
+    return row | {
         "best on new rows": best,
         "score": round(scores[recommended][0], 4),
         "best score": round(scores[best][0], 4),
         "regret": round(scores[best][0] - scores[recommended][0], 4),
         "log-loss": round(scores[recommended][1], 4),
         "best log-loss": round(min(one[1] for one in scores.values()), 4),
-        "automatic ranked": comparison.control is not None,
-        "rows compared on": comparison.problem.n_items,
-        "splits": comparison.race.n_splits,
-        "seconds": round(seconds, 1),
-        "budget": BUDGET,
     }
 
 
 def regret() -> None:
     """Regrets of all sets, written set by set."""
-    wanted = os.environ.get("SETS", " ".join(SETS)).split()
-    rows = []
-    for name in wanted:
-        try:
-            rows.append(regret_of(name, SETS[name]))
-        except (FileNotFoundError, TimeoutError) as error:
-            print(f"{name}: {error}", file=sys.stderr)
+    chosen = os.environ.get("SETS", " ".join(SETS)).split()
+    path, version = RESULTS / "compare_regret.csv", commit()
+    table = read("compare_regret") if path.exists() else pd.DataFrame(columns=["set", "budget"])
+    for number, name in enumerate(chosen, 1):
+        is_same = (table["set"] == name) & (table["budget"] == BUDGET)
+        if (is_same & (table.get("commit") == version)).any():
+            print(f"[{number}/{len(chosen)}] {name}: done before", flush=True)
             continue
-        print(rows[-1], flush=True)
-    old = old_rows("compare_regret")
-    kept = [
-        row for row in old if (row["set"], row["budget"]) not in {(r["set"], BUDGET) for r in rows}
-    ]
-    table = write("compare_regret", [*kept, *rows])
-    print(table.groupby("budget")["regret"].describe())
-
-
-def old_rows(name: str) -> list[dict]:
-    """Rows that were written before."""
-    try:
-        return read(name).drop(columns="commit").to_dict("records")
-    except FileNotFoundError:
-        return []
+        print(f"[{number}/{len(chosen)}] {name} ...", flush=True)
+        try:
+            row = regret_of(name)
+        except (FileNotFoundError, ImportError, KeyError, ValueError) as error:
+            print(f"  left out: {error!r}", flush=True)
+            continue
+        print("  " + ", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+        table = pd.concat([table[~is_same], pd.DataFrame([row | {"commit": version}])])
+        table.to_csv(path, index=False)
+    done = table[(table["budget"] == BUDGET) & table["set"].isin(chosen)]
+    print(done.drop(columns="commit").to_string(index=False))
+    print(
+        f"budget {BUDGET}: {len(done)} of {len(chosen)} sets, mean regret {done['regret'].mean():.4f}, "
+        f"largest {done['regret'].max():.4f}, wall/budget at most {done['wall/budget'].max():.2f}, "
+        f"automatic learner on all rows in {int(done['automatic on all rows'].sum())}"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- simulation
