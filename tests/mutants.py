@@ -1,25 +1,40 @@
 """Random mutants of the source: how many of them do the tests notice?
 
-    python tests/mutants.py N SEED [--only PART] [--jobs 2] [--limit SECONDS]
+    python tests/mutants.py N SEED [--only PART] [--folder FOLDER]
 
 N places are drawn uniformly among all comparisons, arithmetic, constants, arguments, conditions and statements of src
-and changed one at a time in a temporary copy. Tests named like the module or importing it run first, then those of its
-users. A mutant is killed when one fails; survivors are printed: each is either equivalent or a missing test.
+and changed one at a time in a copy. The quick tests run once without any change: which lines does each of them run?
+A mutant is tried by the tests that run its statement, fastest first, then by the slow tests of the same files. It is
+killed when one fails that passes without the change. A survivor is either equivalent or a missing test.
 """
+
+import os
+
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # before NumPy is imported
 
 import argparse
 import ast
-import os
+import contextlib
+import json
 import random
-import re
+import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+import time
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+import pandas  # noqa: F401 (imported once for all mutants)
+import pytest
+import scipy.stats  # noqa: F401
+import sklearn.ensemble
+import sklearn.model_selection
+import sklearn.pipeline
+import sklearn.svm  # noqa: F401
+from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "mercerless"
@@ -29,14 +44,15 @@ PAIRS = [pair.split() for pair in PAIRS.split("  ")]
 OPERATORS = {one: other for pair in PAIRS for one, other in (pair, pair[::-1])}
 OPERATORS |= {"Pow": "Mult", "FloorDiv": "Mult", "Mod": "Add"}
 WORDS = {"warn", "print", "import_optional"}  # calls whose arguments are said to people
-GENERAL = ("test_properties.py", "test_contract.py")  # they run every estimator
+DRIVER = "tests/test_properties.py"  # it runs every estimator
 
 
 class Place(NamedTuple):
-    """One possible change: a file, the position of the node among its changeable nodes, and the kind of change."""
+    """One possible change: a file, the position of the node among its changeable nodes, its line, and the kind."""
 
     path: Path
     index: int
+    line: int
     kind: str
 
 
@@ -127,9 +143,8 @@ def places(only):
     for path in sorted(SOURCE.rglob("*.py")):
         if only in str(path.relative_to(SOURCE)):
             nodes = changeable(ast.parse(path.read_text(encoding="utf-8")))
-            yield from (
-                Place(path, i, kind) for i, node in enumerate(nodes) for kind in kinds_of(node)
-            )
+            for i, node in enumerate(nodes):
+                yield from (Place(path, i, node.lineno, kind) for kind in kinds_of(node))
 
 
 def mutant(place):
@@ -145,95 +160,197 @@ def mutant(place):
     ), f"{where} [{place.kind}] {'  ->  '.join(shown)}"
 
 
-def name_of(path):
-    return ".".join(["mercerless", *path.relative_to(SOURCE).with_suffix("").parts])
+def statement_lines(tree, line):
+    """The lines of the innermost statement of a function that holds a line, else of its class, else of the module.
+
+    What stands outside of functions runs once, on import; the tests that notice it are those of what uses it.
+    """
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    inside = [node for node in statements if node.lineno <= line <= node.end_lineno]
+    functions = [node for node in inside if isinstance(node, ast.FunctionDef)]
+    innermost = inside[-1]
+    if functions and innermost is not functions[-1]:
+        body = getattr(innermost, "body", None)
+        return range(innermost.lineno, body[0].lineno if body else innermost.end_lineno + 1)
+    scopes = functions or [node for node in inside if isinstance(node, ast.ClassDef)]
+    return range(scopes[-1].lineno, scopes[-1].end_lineno + 1) if scopes else range(1, 10**6)
 
 
-class Tests:
-    """Which files of tests to run for a module, the nearest first."""
+class Watch:
+    """A plugin of pytest: keeps and orders the tests that are chosen, and notes times and failures."""
 
-    def __init__(self):
-        self.texts = {p.name: p.read_text(encoding="utf-8") for p in ROOT.glob("tests/test_*.py")}
-        self.users = {}
-        for path in SOURCE.rglob("*.py"):
-            for name in re.findall(r"from (mercerless[\w.]*) import", path.read_text("utf-8")):
-                self.users.setdefault(name, set()).add(name_of(path))
+    def __init__(self, choose=None, seconds=np.inf):
+        self.choose, self.seconds = choose, seconds
+        self.times, self.failed = {}, []
 
-    def distance(self, name, path, near):
-        text, stem = self.texts[name], path.stem
-        if stem in name or re.search(rf"\b{re.escape(name_of(path))}\b", text):
-            return 0
-        if path.relative_to(SOURCE).parts[0].removesuffix(".py") in name:
-            return 1
-        return 2 if any(re.search(rf"\b{re.escape(user)}\b", text) for user in near) else 3
+    def pytest_collection_modifyitems(self, items):
+        if self.choose is not None:
+            items[:] = self.choose(items)
 
-    def of(self, path):
-        near = self.users.get(name_of(path), set())
-        near = near | {user for name in near for user in self.users.get(name, set())}
-        distances = {name: self.distance(name, path, near) for name in self.texts}
-        order = sorted(distances, key=lambda name: (distances[name], name))
-        nearest = [name for name in order if distances[name] < 3]
-        return nearest + [name for name in GENERAL if name in self.texts.keys() - nearest]
+    def pytest_runtest_logreport(self, report):
+        self.times[report.nodeid] = self.times.get(report.nodeid, 0.0) + report.duration
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    def pytest_runtest_logfinish(self):
+        if time.process_time() > self.seconds:
+            raise pytest.exit("the time for slow tests is used", returncode=0)
 
 
-def run(folder, names, limit, *options):
-    """The exit code of pytest and what it prints; the code is None if the limit is reached."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "pytest",
-        "-q",
-        "-m",
-        "not slow",
-        "-p",
-        "no:cacheprovider",
-    ]
-    command += ["-p", "no:randomly", "--timeout=60", *options, *(f"tests/{name}" for name in names)]
-    paths = os.pathsep.join([str(folder / "src"), str(folder / "tests")])
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        return process.communicate(timeout=limit)[0], process.returncode
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        return process.communicate()[0], None
+def run_pytest(folder, watch, options):
+    """In a process of its own: what happens in it is read from the files that it leaves."""
+    os.setpgid(0, 0)
+    os.chdir(folder)
+    paths = [str(folder / "src"), str(folder / "tests")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    sys.path[:0] = paths
+    with open("output.txt", "w") as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    code = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:randomly", *options], [watch])
+    Path("watched.json").write_text(json.dumps([watch.times, watch.failed]))
+    os._exit(int(code))
 
 
-def copied(folder):
-    ignored = shutil.ignore_patterns(
-        "__pycache__", "_build", "gallery", "generated", "results", "runs"
-    )
-    for name in COPIED:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-        else:
-            shutil.copy(ROOT / name, folder / name)
+def forked(folder, watch, *options, seconds):
+    """Exit code, times and failures of pytest; the code is None if it needs more than these seconds of processor time.
+
+    The process is forked, so that NumPy and its like are imported only once.
+    """
+    pid = os.fork()
+    if pid == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
+        try:
+            run_pytest(folder, watch, options)
+        finally:
+            os._exit(70)
+    deadline = time.monotonic() + 12 * seconds
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
+        if time.monotonic() > deadline:
+            os.killpg(pid, signal.SIGKILL)
+        time.sleep(0.05)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)  # its workers
+    if os.WIFSIGNALED(ended[1]):
+        return None, {}, []
+    code = os.WEXITSTATUS(ended[1])
+    if code not in (0, 1, 2, 5):  # 2: a module of tests can no longer be imported; 5: no tests
+        raise RuntimeError(
+            f"pytest ended with {code}:\n{(folder / 'output.txt').read_text()[-3000:]}"
+        )
+    return code, *json.loads((folder / "watched.json").read_text())
 
 
-def is_killed(place, names, failing, limit):
-    """Whether a test fails on the mutant that passes without it, and which."""
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        copied(folder)
-        text, described = mutant(place)
-        (folder / place.path.relative_to(ROOT)).write_text(text, encoding="utf-8")
-        without = [f"--deselect={name}" for name in failing]
-        output, code = run(folder, names, limit, "-x", *without)
-    if code not in (0, 1, 2, None):  # 2: a module can no longer be imported
-        raise RuntimeError(f"pytest ended with {code}:\n{output[-2000:]}")
-    found = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
-    by = found[1] if found else "the limit of time" if code is None else "nothing"
-    print(f"{'killed  ' if code else 'SURVIVED'} {described}   by {by}", flush=True)
-    return bool(code)
+class Baseline:
+    """A copy of the code in which all quick tests ran once: which lines each of them runs, and for how long."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        if not (folder / "times.json").exists():
+            self.measure()
+        times, failed = json.loads((folder / "times.json").read_text())
+        self.times = {name: time for name, time in times.items() if name not in failed}
+        self.failed = failed
+        self.lines = CoverageData(str(folder / ".coverage"))
+        self.lines.read()
+
+    def measure(self):
+        ignored = shutil.ignore_patterns("__pycache__", "_build", "gallery", "generated", "results")
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, self.folder / name, ignore=ignored)
+            else:
+                shutil.copy(ROOT / name, self.folder / name)
+        options = ["-m", "not slow", "--cov", "--cov-context=test", "--cov-report="]
+        _, *watched = forked(self.folder, Watch(), *options, seconds=3600)
+        (self.folder / "times.json").write_text(json.dumps(watched))
+
+    def tests_of(self, place):
+        """The tests that run the changed statement, fastest first."""
+        lines = statement_lines(ast.parse(place.path.read_text(encoding="utf-8")), place.line)
+        path = self.folder / place.path.relative_to(ROOT)
+        contexts = self.lines.contexts_by_lineno(str(path))
+        names = {name.split("|")[0] for line in lines for name in contexts.get(line, ())}
+        return sorted(names & self.times.keys(), key=self.times.get)
+
+    def slow_tests(self, place, quick):
+        """A choice among slow tests: those of the files of the quick ones, and of the driver's same estimators."""
+        part = place.path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        named = {f"tests/{path.name}" for path in self.folder.glob(f"tests/test_*{part}*.py")}
+        files = {name.split("::")[0] for name in quick} | named | {DRIVER}
+        estimators = {
+            name.split("-")[-2] for name in quick if name.startswith(f"{DRIVER}::test_property")
+        }
+
+        def is_chosen(item):
+            if not item.get_closest_marker("slow") or item.nodeid in self.failed:
+                return False
+            if not item.nodeid.startswith(DRIVER):
+                return True
+            estimator = str(item.callspec.params["case"]).split("-")[0]
+            return estimator in estimators or estimator.lower().startswith(part)
+
+        def choose(items):
+            chosen = [item for item in items if is_chosen(item)]
+            return sorted(chosen, key=lambda item: (part not in item.path.name, item.path.name))
+
+        return sorted(files), choose
+
+    def try_quick(self, names, most=150.0):
+        """The first of these tests that fails, of as many as take `most` seconds."""
+        seconds = dict(zip(names, np.cumsum([self.times[name] for name in names]), strict=True))
+        chosen = [name for name in names if seconds[name] <= most] or names[:1]
+
+        def choose(items):
+            found = {item.nodeid: item for item in items}
+            return [found[name] for name in chosen if name in found]
+
+        limit = 30.0 + 5.0 * seconds[chosen[-1]]
+        files = sorted({name.split("::")[0] for name in chosen})
+        return self.first_failure(choose, *files, seconds=limit)
+
+    def try_slow(self, place, names, seconds=300.0):
+        """The first slow test that fails, and passes without the change."""
+        files, choose = self.slow_tests(place, names)
+        return self.first_failure(choose, *files, watched=seconds, seconds=10 * seconds)
+
+    def first_failure(self, choose, *files, seconds, watched=np.inf):
+        options = ["-x", "--timeout=600", *files]
+        code, _, failed = forked(self.folder, Watch(choose, watched), *options, seconds=seconds)
+        if code is None:
+            return f"the limit of {seconds:.0f} s"
+        return failed[0] if failed else "the import" if code == 2 else ""
+
+    def killer_of(self, place):
+        """What notices the mutant: a test, the limit of time, or an import that fails; empty if nothing does."""
+        path = self.folder / place.path.relative_to(ROOT)
+        original = path.read_text(encoding="utf-8")
+        names = self.tests_of(place)
+        try:
+            self.write(path, mutant(place)[0])
+            if names and (killer := self.try_quick(names)):
+                return killer
+            while killer := self.try_slow(place, names):
+                if "::" not in killer:
+                    return killer
+                self.write(path, original)
+                alone = self.first_failure(
+                    lambda items: [i for i in items if i.nodeid == killer], killer, seconds=600
+                )
+                if not alone:
+                    return killer
+                self.failed.append(killer)
+                self.write(path, mutant(place)[0])
+            return ""
+        finally:
+            self.write(path, original)
+
+    @staticmethod
+    def write(path, text):
+        """Change a file, and forget what was compiled from it."""
+        path.write_text(text, encoding="utf-8")
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
+            compiled.unlink()
 
 
 def main():
@@ -241,27 +358,31 @@ def main():
     parser.add_argument("n", type=int, help="number of mutants")
     parser.add_argument("seed", type=int)
     parser.add_argument("--only", default="", help="part of the path below src/mercerless")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds for a mutant")
+    parser.add_argument(
+        "--folder", help="where the first run is kept for other seeds of the same code"
+    )
     options = parser.parse_args()
     candidates = list(places(options.only))
     drawn = random.Random(options.seed).sample(candidates, min(options.n, len(candidates)))
-    tests = Tests()
-    names = {place: tests.of(place.path) for place in drawn}
-    needed = sorted({name for listed in names.values() for name in listed})
-    output, _ = run(ROOT, needed, None, "-n", str(options.jobs))
-    failing = re.findall(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+    os.nice(5)
+    with contextlib.ExitStack() as stack:
+        folder = options.folder or stack.enter_context(tempfile.TemporaryDirectory())
+        baseline = Baseline(Path(folder))
+        print(
+            f"{len(drawn)} of {len(candidates)} mutants; {len(baseline.failed)} tests fail without any",
+            flush=True,
+        )
+        killers = []
+        for place in drawn:
+            killers.append(baseline.killer_of(place))
+            print(
+                f"{'killed  ' if killers[-1] else 'SURVIVED'} {mutant(place)[1]}   by {killers[-1] or 'nothing'}",
+                flush=True,
+            )
+    n_killed, n_imports = sum(map(bool, killers)), killers.count("the import")
     print(
-        f"{len(drawn)} of {len(candidates)} mutants; {len(failing)} tests fail without any",
-        flush=True,
+        f"{n_killed} of {len(drawn)} killed ({100 * n_killed / len(drawn):.0f} %), {n_imports} by an import"
     )
-
-    def try_one(place):
-        return is_killed(place, names[place], failing, options.limit)
-
-    with ThreadPoolExecutor(options.jobs) as pool:
-        killed = list(pool.map(try_one, drawn))
-    print(f"{sum(killed)} of {len(drawn)} killed ({100 * sum(killed) / len(drawn):.0f} %)")
 
 
 if __name__ == "__main__":

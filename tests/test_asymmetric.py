@@ -12,11 +12,10 @@ from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
 
-from mercerless import UselessModelWarning
-from mercerless.asymmetric.estimators import AsymmetricRidge, AsymmetricRidgeClassifier
+from mercerless import AsymmetricRidge, AsymmetricRidgeClassifier, UselessModelWarning
 from mercerless.asymmetric.selection import best_choice, best_shares, choices_of, solutions_of
 from mercerless.asymmetric.solver import asymmetric_ridge, coupled_ridge, largest_singular_value
-from mercerless.kernels.local import LocalGaussian
+from mercerless.kernels import LocalGaussian
 
 
 def problem(n=40, d=3, seed=0, outputs=1):

@@ -9,8 +9,15 @@ from sklearn.datasets import load_breast_cancer, load_wine, make_friedman1, make
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from mercerless import CenteringPenalty, GradientSearch, UselessModelWarning, config_context
-from mercerless.dank.estimators import DANKClassifier, DANKRegressor, reciprocal_twins
+from mercerless import (
+    CenteringPenalty,
+    DANKClassifier,
+    DANKRegressor,
+    GradientSearch,
+    UselessModelWarning,
+    config_context,
+)
+from mercerless.dank.estimators import reciprocal_twins
 from mercerless.dank.solver import share_among_equal_rows
 from mercerless.kernels import Gaussian, Laplace
 

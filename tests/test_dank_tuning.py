@@ -5,8 +5,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from mercerless import CenteringPenalty, GradientSearch
-from mercerless.dank.estimators import DANKClassifier
+from mercerless import CenteringPenalty, DANKClassifier, GradientSearch
 from mercerless.dank.selection import HeldOut, _DankMachine, _validation_loss, tune_dank
 from mercerless.kernels import Gaussian, Laplace
 

@@ -20,9 +20,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC, SVR
 
-from mercerless import config_context
+from mercerless import HyperRidge, HyperSVR, config_context
 from mercerless.core.svm import tube_machine
-from mercerless.hyper.estimators import HyperRidge, HyperSVR
 from mercerless.hyper.learning import choose_centers, make_design
 from mercerless.hyper.selection import constant_squares, fold_equations, ridge_validation
 from mercerless.hyper.solver import (
@@ -36,14 +35,8 @@ from mercerless.hyper.solver import (
 )
 from mercerless.hyper.targets import PairTarget
 from mercerless.hyper.tensor import TensorProblem, item_basis, landmark_basis, tensor_ridge_missing
-from mercerless.kernels.hyper import (
-    GaussianHyper,
-    TensorHyper,
-    WishartHyper,
-    pair_index,
-    random_pairs,
-    take_pairs,
-)
+from mercerless.kernels import GaussianHyper, TensorHyper, WishartHyper
+from mercerless.kernels.hyper import pair_index, random_pairs, take_pairs
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.lowrank import Landmarks
 

@@ -16,8 +16,7 @@ from mercerless import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
 from mercerless.core.tuning import held_out_blocks, machine_losses, ridge_losses
 from mercerless.core.units import kernel_unit
 from mercerless.inspection import KernelCurveDisplay, LearnedKernelDisplay
-from mercerless.kernels import Gaussian
-from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper
+from mercerless.kernels import Gaussian, GaussianHyper, TensorHyper, WishartHyper
 
 FIXED = GaussianHyper(2.0)
 

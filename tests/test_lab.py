@@ -19,9 +19,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercerless import Support, UselessModelWarning, config_context
+from mercerless import LABClassifier, LABRegressor, Support, UselessModelWarning, config_context
 from mercerless.datasets import make_lab_function
-from mercerless.lab.estimators import LABClassifier, LABRegressor
 
 QUICK = {"n_support": 12, "kernel": "gaussian", "max_iter": 10, "random_state": 0}
 

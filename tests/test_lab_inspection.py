@@ -8,10 +8,9 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
-from mercerless import Support
+from mercerless import LABClassifier, LABRegressor, Support
 from mercerless.datasets import make_lab_function
 from mercerless.inspection import BandwidthDisplay, GrowthDisplay
-from mercerless.lab.estimators import LABClassifier, LABRegressor
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles import lab as oracle
 from scipy.optimize import minimize
 
+from mercerless import Support
 from mercerless.core.folds import make_folds
 from mercerless.core.linalg import shifted_systems
-from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
+from mercerless.kernels import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.lab.learning import LIMITS, LocalLearner, Watch
 from mercerless.lab.model import Rows
 from mercerless.lab.solver import (
@@ -29,7 +30,7 @@ from mercerless.lab.solver import (
     moments,
     solve_coefficients,
 )
-from mercerless.lab.support import Support, select_support
+from mercerless.lab.support import select_support
 
 FORMS = {"gaussian": LocalGaussian, "exponential": LocalExponential, "laplace": LocalLaplace}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper
+from mercerless.kernels import GaussianHyper, TensorHyper, WishartHyper
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 
 

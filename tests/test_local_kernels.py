@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.lab import local_kernel
 from threadpoolctl import threadpool_limits
 
-from mercerless.kernels import Gaussian, Laplace
-from mercerless.kernels.local import FixedPoints, LocalExponential, LocalGaussian, LocalLaplace
+from mercerless.kernels import Gaussian, Laplace, LocalExponential, LocalGaussian, LocalLaplace
+from mercerless.kernels.local import FixedPoints
 
 FORMS = {"gaussian": LocalGaussian, "exponential": LocalExponential, "laplace": LocalLaplace}
 

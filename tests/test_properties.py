@@ -27,7 +27,7 @@ from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 import mercerless
-from mercerless.core.validation import UselessModelWarning
+from mercerless import UselessModelWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
 N, N_NEW = 72, 15
