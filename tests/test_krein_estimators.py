@@ -591,7 +591,7 @@ def test_c_is_chosen_where_it_matters():
     unit = KreinSVR(C=1.0).fit(X[:150], target[:150]).C_
     same = KreinSVR(C=chosen.C_ / unit).fit(X[:150], target[:150])
     assert_allclose(same.C_, chosen.C_, rtol=1e-12)
-    # libsvm may take another path to the same machine: ten times its tolerance, a millionth of the spread
+    # libsvm may take another path to the same machine; both end closer to it than the tolerance
     fine = [KreinSVR(C=C, tol=1e-7).fit(X[:150], target[:150]) for C in ("auto", chosen.C_ / unit)]
     assert_allclose(fine[0].predict(X), fine[1].predict(X), rtol=0, atol=1e-6)
 
