@@ -1,6 +1,7 @@
 """The same results on a Dask cluster of separate worker processes."""
 
 import operator
+import os
 
 import joblib
 import numpy as np
@@ -50,6 +51,25 @@ def test_regression_equals_in_memory(client):
     lazy = model.fit(chunked(X), chunked(y)).predict(chunked(X))
     assert isinstance(lazy, da.Array)
     assert_allclose(lazy.compute(), expected, rtol=1e-8)
+
+
+@pytest.mark.timeout(180)
+def test_a_worker_that_dies_during_the_fit_changes_nothing(client, tmp_path):
+    """The first block of rows that is read kills its process; Dask gives its work to others."""
+    marker = tmp_path / "killed"
+
+    def die_once(block):
+        if len(block) and not marker.exists():
+            marker.touch()
+            os._exit(1)
+        return block
+
+    model = KreinRidge(TL1(5.0), landmarks=60, random_state=0)
+    expected = model.fit(X, y).predict(X)
+    deadly = chunked(X).map_blocks(die_once, dtype=X.dtype, meta=np.empty((0, 0)))
+    model.fit(deadly, chunked(y))
+    assert marker.exists()
+    assert_allclose(model.predict(X), expected, rtol=1e-8)
 
 
 def test_classification_equals_in_memory(client):
