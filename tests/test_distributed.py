@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.model_selection import GridSearchCV
 
-from mercerless import DANKClassifier, KreinRidge, KreinRidgeClassifier, KreinSVR
+from mercerless import KreinRidge, KreinRidgeClassifier, KreinSVR
 from mercerless.core.blocks import reduce_rows
-from mercerless.kernels import TL1, Gaussian
+from mercerless.kernels import TL1
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -89,10 +89,7 @@ def test_what_does_not_work_on_a_cluster_raises():
 
 
 KERNELS = {"kernel": [TL1(2.0), TL1(4.0)]}
-WITH_JOBS = {
-    "parts": DANKClassifier(Gaussian(1.0), n_parts=3, random_state=0),
-    "search": GridSearchCV(KreinRidgeClassifier(random_state=0), KERNELS, cv=3),
-}
+WITH_JOBS = {"search": GridSearchCV(KreinRidgeClassifier(random_state=0), KERNELS, cv=3)}
 
 
 @pytest.mark.parametrize("name", WITH_JOBS)

@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 from sklearn.svm import SVC, SVR
 
 from mercerless.core.units import kernel_unit
-from mercerless.core.validation import weights_or_ones
+from mercerless.core.validation import warn_if_useless, weights_or_ones
 
 # The rows of a fold, ascending; folds may be of several draws.
 Fold = slice | NDArray
@@ -116,9 +116,7 @@ class MachineChoice(NamedTuple):
 
     kernel: int  # its number
     setting: dict[str, float]
-    losses: NDArray  # (n,), of the machine
-    constant: NDArray  # (n,), of the most frequent label or the mean of the other rows
-    of_kernels: list[float]  # mean losses of ridge regression
+    losses: list[float]  # mean losses of ridge regression with every kernel
 
 
 def choose_machine(
@@ -126,10 +124,11 @@ def choose_machine(
     y: NDArray,
     settings: Sequence[dict[str, float]],
     make: Callable[..., SVC | SVR],
+    learner: str,
     weight: NDArray | None = None,
     n_plain: int = 0,
 ) -> MachineChoice:
-    """Choose a kernel by ridge regression, then the machine's setting.
+    """Choose a kernel by ridge regression, then the machine's setting; warn if the learner is worse than a constant.
 
     The first `n_plain` kernels are preferred unless another one is better by a standard error.
     """
@@ -150,7 +149,8 @@ def choose_machine(
         rest = np.delete(y, fold)
         guess = np.bincount(rest).argmax() if classify else rest.mean()
         constant[fold] = _losses(guess, y[fold], classify)
-    return MachineChoice(best, settings[k], of_settings[:, k], constant, means.tolist())
+    warn_if_useless(of_settings[:, k], constant, learner)
+    return MachineChoice(best, settings[k], means.tolist())
 
 
 def _losses(predicted: Any, y: NDArray, classify: bool) -> NDArray:

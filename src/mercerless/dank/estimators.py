@@ -1,17 +1,15 @@
 """Support vector machines that adapt their kernel matrix to the data (DANK)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cholesky, eigvalsh
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR
 from sklearn.utils import check_consistent_length, column_or_1d
@@ -21,7 +19,7 @@ from mercerless.core.descent import GradientSearch
 from mercerless.core.estimator import KernelPredictor, Progress, class_scores, pair_votes
 from mercerless.core.folds import fold_numbers, some_rows
 from mercerless.core.kinds import warn_if_distances
-from mercerless.core.memory import check_memory, memory_budget, row_blocks, with_settings
+from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.tuning import (
     SCALES,
     choose_machine,
@@ -34,52 +32,40 @@ from mercerless.core.validation import (
     UselessModelWarning,
     check_classes,
     check_number,
-    check_option,
     check_size,
     check_symmetric,
     check_targets,
     check_weight,
     warn,
     warn_if_tube_is_useless,
-    warn_if_useless,
 )
-from mercerless.dank.selection import CenteringPenalty, Choice, cluster, descend
+from mercerless.dank.selection import CenteringPenalty, Choice, descend
 from mercerless.dank.solver import DankSolution, DankStep, DankTask, plain_machine, solve_dank
 from mercerless.dank.thresholds import LIMITS
 from mercerless.kernels import Gaussian, Kernel
 
 
 @dataclass(frozen=True, eq=False)
-class AdaptationPart:
-    """The factored adaptation of one part of the training rows."""
+class Adaptation:
+    """The matrix F by which DANK multiplies the kernel matrix, in factored form."""
 
-    rows: NDArray  # of the part
+    rows: NDArray  # the training rows that took part
     support: NDArray  # those with a nonzero dual coefficient
     factor: NDArray  # (n_support, rank): F on the support is factor @ factor.T
     # (rank,): the row of the factor that all other rows, and new points, have in common
     offset: NDArray
 
-    def factor_rows(self, rows: NDArray) -> NDArray:
-        """Rows of the factor for any training rows of the part."""
-        places = np.minimum(np.searchsorted(self.support, rows), max(len(self.support) - 1, 0))
-        result = np.tile(self.offset, (len(rows), 1))
-        if len(self.support):
-            hit = self.support[places] == rows
-            result[hit] = self.factor[places[hit]]
-        return result
-
-
-@dataclass(frozen=True, eq=False)
-class Adaptation:
-    """The matrix F by which DANK multiplies the kernel matrix, in factored form; 1 between different parts."""
-
-    rows: NDArray  # the training rows that took part
-    parts: tuple[AdaptationPart, ...]
-
     @property
     def rank(self) -> int:
-        """Rank of F, summed over parts."""
-        return sum(part.factor.shape[1] for part in self.parts)
+        """Rank of F."""
+        return self.factor.shape[1]
+
+    def factor_rows(self, rows: NDArray) -> NDArray:
+        """Rows of the factor for any training rows."""
+        factor = np.tile(self.offset, (len(rows), 1))
+        is_support = np.isin(rows, self.support)
+        factor[is_support] = self.factor[np.searchsorted(self.support, rows[is_support])]
+        return factor
 
     def matrix(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None) -> NDArray:
         """A block of F; None means all training rows that took part, for columns the same as rows."""
@@ -87,140 +73,81 @@ class Adaptation:
             rows = self.rows
         if columns is None:
             columns = rows
-        rows = np.asarray(rows)
-        columns = np.asarray(columns)
-        F = np.ones((len(rows), len(columns)))
-        for part in self.parts:
-            i = np.flatnonzero(np.isin(rows, part.rows))
-            j = np.flatnonzero(np.isin(columns, part.rows))
-            F[np.ix_(i, j)] = part.factor_rows(rows[i]) @ part.factor_rows(columns[j]).T
-        return F
+        return self.factor_rows(np.asarray(rows)) @ self.factor_rows(np.asarray(columns)).T
 
     def eigenvalues(self) -> NDArray:
         """Nonzero eigenvalues of F over all rows that took part, descending."""
-        values = []
-        for part in self.parts:
-            n_others = len(part.rows) - len(part.support)
-            of_others = n_others * np.outer(part.offset, part.offset)
-            values.append(eigvalsh(part.factor.T @ part.factor + of_others))
-        return np.sort(np.concatenate(values))[::-1]
+        factor = self.factor_rows(self.rows)
+        return eigvalsh(factor.T @ factor)[::-1]
 
 
 class _Gram:
-    """Blocks of the base kernel matrix of given training rows: evaluated on demand for a Gaussian, else cut from it.
+    """Blocks of the base kernel matrix of the training rows: evaluated on demand for a Gaussian, else cut from it.
 
-    All rows are numbers of training items. Memory is checked before it is used, against a budget in bytes (None: the
-    limit in force at that time).
+    Memory is checked before it is used.
     """
 
-    def __init__(self, basis: Basis, rows: NDArray, budget: int | None = None):
+    def __init__(self, basis: Basis):
         self.kernel = basis.kernel
-        self.matrix_name = basis.matrix_name
-        # libsvm works on a copy, and equal rows are found on sorted copies
-        self.copies = 5.5 if basis.given_as_matrix else 6.5
-        self.rows = rows
-        self.budget = budget
-        self.items = basis.take(rows)
+        self.items = basis.items
+        self.matrix = None
         if isinstance(self.kernel, Gaussian):
             self.items = np.asarray(self.items, dtype=float)
-
-    @cached_property
-    def matrix(self) -> NDArray | None:
-        """The whole matrix, formed at its first use; None for a Gaussian."""
-        if isinstance(self.kernel, Gaussian):
-            return None
-        n = len(self.rows)
-        need = 8.0 * self.copies * n**2
-        remedy = "split vectors with n_parts, or use a Gaussian, whose matrix is never formed"
-        check_memory(need, f"The kernel matrix of {n} items", self.budget, remedy)
-        return check_base(self.kernel, self.kernel(self.items), self.matrix_name)
+            return
+        # libsvm works on a copy, and equal rows are found on sorted copies
+        copies = 5.5 if basis.given_as_matrix else 6.5
+        need = 8.0 * copies * len(basis) ** 2
+        remedy = "fit on fewer rows, or use a Gaussian, whose matrix is never formed"
+        check_memory(need, f"The kernel matrix of {len(basis)} items", remedy=remedy)
+        self.matrix = check_base(self.kernel, basis.matrix(), basis.matrix_name)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:
-        i = np.searchsorted(self.rows, rows)
-        j = i if columns is rows else np.searchsorted(self.rows, columns)
         if self.matrix is not None:
-            return self.matrix[np.ix_(i, j)]
-        return self.kernel(self.items[i], None if j is i else self.items[j])
+            return self.matrix[np.ix_(rows, columns)]
+        items = self.items[rows]
+        return self.kernel(items, None if columns is rows else self.items[columns])
 
-    def of(self, task: DankTask) -> Callable[[NDArray, NDArray], NDArray]:
-        """Blocks by positions in the task; a square one is a working set, whose matrices must fit."""
+    def solve(self, task: DankTask, start: NDArray, C: float, **options: Any) -> DankSolution:
+        """DANK on the rows of the task."""
 
         def gram(rows: NDArray, columns: NDArray) -> NDArray:
-            if columns is not rows:
-                return self.block(task.rows[rows], task.rows[columns])
-            remedy = "split the data with n_parts, or lower C"
-            need = 8.0 * LIMITS.working_matrices * len(rows) ** 2
-            check_memory(need, f"A working set of {len(rows)} rows", self.budget, remedy)
             working = task.rows[rows]
+            if columns is not rows:
+                return self.block(working, task.rows[columns])
+            remedy = "fit on fewer rows, or lower C"
+            need = 8.0 * LIMITS.working_matrices * len(rows) ** 2
+            check_memory(need, f"A working set of {len(rows)} rows", remedy=remedy)
             return self.block(working, working)
 
-        return gram
-
-    def trace(self, task: DankTask, v: NDArray) -> float:
-        """The sum of ``v^2 K_ii`` over the task's rows, each counted as often as its weight."""
-        diagonal = self.kernel.diag(self.items)[np.searchsorted(self.rows, task.rows)]
-        return float((v**2 / task.weight) @ diagonal)
+        lo, hi = task.bounds(C)
+        options |= {"start": start, "epsilon": task.epsilon, "weight": task.weight}
+        return solve_dank(gram, task.target, lo, hi, **options)
 
     def start(self, task: DankTask, C: float, tol: float) -> NDArray:
         """Dual solution of the plain support vector machine."""
-        if isinstance(self.kernel, Gaussian):
-            items = self.items[np.searchsorted(self.rows, task.rows)]
-            scaled = items / np.asarray(self.kernel.length_scale)
-            return plain_machine(task, scaled, C, tol, kernel="rbf", gamma=0.5)
-        return plain_machine(task, self.block(task.rows, task.rows), C, tol, kernel="precomputed")
-
-    def solve(
-        self, task: DankTask, start: NDArray, C: float, options: dict[str, Any]
-    ) -> DankSolution:
-        lo, hi = task.bounds(C)
-        return solve_dank(
-            self.of(task),
-            task.target,
-            lo,
-            hi,
-            start=start,
-            epsilon=task.epsilon,
-            weight=task.weight,
-            **options,
-        )
-
-
-def _run(n_jobs: int | None, function: Callable, arguments: list[tuple]) -> list:
-    """Call the function on all tuples of arguments: directly if there is one, else through joblib."""
-    if len(arguments) == 1:
-        return [function(*arguments[0])]
-    return Parallel(n_jobs=n_jobs)(delayed(with_settings(function))(*each) for each in arguments)
+        if self.matrix is not None:
+            K = self.block(task.rows, task.rows)
+            return plain_machine(task, K, C, tol, kernel="precomputed")
+        scaled = self.items[task.rows] / np.asarray(self.kernel.length_scale)
+        return plain_machine(task, scaled, C, tol, kernel="rbf", gamma=0.5)
 
 
 class _Fitted(NamedTuple):
-    """The solution of one task: for every part of the rows its number, the task there and its solution."""
+    """A task and its solution."""
 
-    numbers: NDArray  # of the parts that have rows of this task
-    tasks: list[DankTask]
-    solutions: list[DankSolution]
+    task: DankTask
+    solution: DankSolution
     penalty: float  # of the centering
-    adaptation: Adaptation
-
-
-def matrix_of(basis: Basis, kernel: Kernel, rows: NDArray) -> NDArray:
-    """The matrix of this kernel between the training items of these rows."""
-    if basis.given_as_matrix:
-        return kernel(basis.items[np.ix_(rows, rows)])
-    return kernel(basis.items[rows])
 
 
 def check_base(kernel: Kernel, matrix: NDArray, name: str) -> NDArray:
     """The matrix, in float64; raise if it is not symmetric, too large, or has an eigenvalue clearly below zero."""
-    if isinstance(kernel, Gaussian):
-        return matrix
     matrix = check_symmetric(matrix, name).astype(float, copy=False)
     check_size(matrix, name)
     if kernel.definite is True:
         return matrix
-    K = matrix
-    if len(K) > LIMITS.checked_rows:
-        rows = np.linspace(0, len(K) - 1, LIMITS.checked_rows).astype(int)
-        K = K[np.ix_(rows, rows)]
+    checked = np.linspace(0, len(matrix) - 1, min(len(matrix), LIMITS.checked_rows)).astype(int)
+    K = matrix[np.ix_(checked, checked)]
     largest = float(np.abs(K).sum(axis=1).max())
     jitter = 1e-8 * max(largest, np.finfo(float).tiny)
     try:
@@ -238,145 +165,41 @@ def check_base(kernel: Kernel, matrix: NDArray, name: str) -> NDArray:
 class _DANK(KernelPredictor):
     """Base of the classifier and the regressor."""
 
+    C: Any
+    adaptivity: Any
+    epsilon: Any = 0.0
+    _make: Callable[..., SVC | SVR]  # the plain machine
+
     def _check_parameters(self) -> None:
-        positive = {"C": self.C, "adaptivity": self.adaptivity, "tol": self.tol}
-        if self.C == "auto":
-            del positive["C"]
+        if self.C != "auto":
+            check_number("C", self.C)
         if isinstance(self.adaptivity, CenteringPenalty):
-            positive["penalty"] = positive.pop("adaptivity").penalty
-        for name, value in positive.items():
-            check_number(name, value)
+            check_number("penalty", self.adaptivity.penalty)
+        else:
+            check_number("adaptivity", self.adaptivity)
         check_number("rank_penalty", self.rank_penalty, zero=True)
+        check_number("tol", self.tol)
         check_number("max_iter", self.max_iter, whole=True)
-        check_number("n_parts", self.n_parts, whole=True)
-        if isinstance(self.search, GradientSearch):
-            check_number("n_restarts", self.search.n_restarts, whole=True, zero=True)
-            check_number("max_iter", self.search.max_iter, whole=True)
-        elif self.search is not None:
+        if self.search is None:
+            return
+        if not isinstance(self.search, GradientSearch):
             raise ValueError(
                 f"search must be None or a mercerless.GradientSearch, not {self.search!r}."
             )
-        check_option("out_of_sample", self.out_of_sample, ("inductive", "reciprocal"))
-        if self.n_parts > 1 and self.out_of_sample != "inductive":
-            raise ValueError(
-                "n_parts > 1 predicts inductively only; use out_of_sample='inductive'."
-            )
-
-    def _begin(self, X: Any, y: NDArray, weight: NDArray) -> Basis:
-        """Check the parameters and the items."""
-        self._check_parameters()
-        basis = make_basis(*self._train_items(X, weight))
-        items = basis.items
-        if self.n_parts > 1 and (items.ndim != 2 or basis.given_as_matrix):
-            raise ValueError(
-                "n_parts > 1 clusters feature vectors; pass vectors and a kernel on them."
-            )
-        if basis.given_as_matrix:
-            warn_if_distances(basis.items, type(self).__name__)
-            diagonal = basis.kernel.diag(items)
-            if (
-                self.out_of_sample == "reciprocal"
-                and np.ptp(diagonal) > 1e-6 * np.abs(diagonal).max()
-            ):
-                raise ValueError(
-                    "out_of_sample='reciprocal' ranks new items by their distances, which need "
-                    "their self-similarities; a precomputed matrix has none, and those of the "
-                    "training items differ. Use 'inductive', or pass the kernel itself."
-                )
-        check_consistent_length(items, y)
-        return basis
-
-    def _fit(
-        self, basis: Basis, y: NDArray, weight: NDArray, tasks: list[DankTask]
-    ) -> dict[str, Any]:
-        """Choose the parameters, divide the rows, solve every task; returns the fitted attributes."""
-        used = np.flatnonzero(weight)
-        choice = self._choose(basis, y, weight, used, tasks)
-        basis = basis.with_kernel(choice.kernel)
-        with self._progress() as progress:
-            clusters = self._clusters(choice.kernel, basis.items[used])
-            grams = self._grams(basis, used, clusters)
-            fitted = []
-            for task, penalty in zip(tasks, choice.penalties):
-                task = task._replace(epsilon=choice.epsilon)
-                fitted.append(self._solve(grams, task, choice.C, penalty, progress))
-            self._warn(fitted, choice)
-            attributes = self._attributes(basis, fitted)
-        in_part = [np.isin(attributes["support_"], gram.rows) for gram in grams]
-        attributes["support_part_"] = np.argmax(in_part, axis=0)
-        attributes |= {"kernel_": choice.kernel, "clusters_": clusters, "C_": choice.C}
-        if tasks[0].is_classification is False:
-            attributes["epsilon_"] = choice.epsilon
-        if choice.tuned is not None:
-            attributes["tuning_"] = choice.tuned
-        return attributes
-
-    def _choose(
-        self, basis: Basis, y: NDArray, weight: NDArray, used: NDArray, tasks: list[DankTask]
-    ) -> Choice:
-        """The parameters of the fit: as given, or chosen by the plain machine on folds, and then by the search."""
-        penalty = None
+        check_number("n_restarts", self.search.n_restarts, whole=True, zero=True)
+        check_number("max_iter", self.search.max_iter, whole=True)
         if isinstance(self.adaptivity, CenteringPenalty):
-            penalty = self.adaptivity.penalty
-        self._check_search(basis, weight, penalty)
-        classify = tasks[0].is_classification
-        settings = settings_of(classify, C=self.C, epsilon=getattr(self, "epsilon", None))
-        kernel = basis.kernel
-        most = min(LIMITS.tuned_rows, int(np.sqrt(memory_budget() / LIMITS.tuned_bytes)))
-        rows = used[some_rows(len(used), most, 0)]
-        K = check_base(kernel, matrix_of(basis, kernel, rows), basis.matrix_name)
-        size = float(np.average(K.diagonal(), weights=weight[rows])) or 1.0
-        setting = settings[0]
-        losses = None
-        if self.C != "auto" or len(rows) < LIMITS.fewest_rows:
-            C = (1.0 if self.C == "auto" else setting["C"]) / size
-        else:
-            order = order_by_content(K)
-            rows = rows[order]
-            draws = [
-                fold_numbers(
-                    LIMITS.n_folds,
-                    K[np.ix_(order, order)],
-                    y[rows],
-                    classify=classify,
-                    precomputed=True,
-                    random_state=draw,
-                )
-                for draw in range(LIMITS.n_draws)
-            ]
-            folds = [np.flatnonzero(one == k) for one in draws for k in np.unique(one)]
-            kernels = [kernel]
-            if isinstance(self.kernel, str) and self.kernel == "gaussian":
-                # without the widest, which needs a C so large that F changes too much
-                kernels = [Gaussian(scale * kernel.length_scale) for scale in SCALES[:-1]]
-            # libsvm keeps matrices in single precision
-            sized = [matrix_of(basis, one, rows) / size for one in kernels]
-            matrices = [partial(held_out_blocks, K, folds) for K in sized]
-            make = SVC if classify else SVR
-            best = choose_machine(matrices, y[rows], settings, make, weight[rows])
-            kernel, setting = kernels[best.kernel], best.setting
-            losses = best.losses, best.constant
-            C = setting["C"] / kernel_unit(sized[best.kernel], weight[rows])
-            C = min(C, LIMITS.largest_C) / size
-        start = Choice(kernel, C, setting.get("epsilon", 0.0), [penalty] * len(tasks), None, losses)
-        if self.search is None:
-            return start
-        X = np.asarray(basis.items, dtype=float)
-        return descend(start, X, y, tasks, self.search, self.adaptivity, self.random_state)
-
-    def _check_search(self, basis: Basis, weight: NDArray, penalty: float | None) -> None:
-        """Raise if the search cannot be done."""
-        if self.search is None:
-            return
-        if penalty is not None:
             raise ValueError(
                 "search chooses the centering penalty; give adaptivity a number to start from."
             )
+
+    def _check_search(self, basis: Basis, weight: NDArray) -> None:
+        """Raise if the search cannot be done with these items."""
         if not isinstance(basis.kernel, Gaussian):
             raise ValueError(
                 "GradientSearch needs a Gaussian kernel; search other kernels with GridSearchCV."
             )
-        if np.any(weight[weight > 0] != 1.0):
+        if np.any(weight != 1.0):
             raise ValueError(
                 "GradientSearch takes no weights; repeat rows instead, or leave search=None."
             )
@@ -385,130 +208,156 @@ class _DANK(KernelPredictor):
         need = 8.0 * LIMITS.search_matrices * n**2
         check_memory(need, f"GradientSearch on {n} rows", remedy=remedy)
 
+    def _fit(
+        self, X: Any, y: NDArray, weight: NDArray, tasks_of: Callable[..., list[DankTask]]
+    ) -> dict[str, Any]:
+        """Choose the parameters and solve every task; returns the fitted attributes. Rows of weight 0 are left out."""
+        self._check_parameters()
+        kernel, items = self._train_items(X, weight)
+        check_consistent_length(items, y)
+        basis = make_basis(kernel, items, weight)
+        if basis.given_as_matrix:
+            warn_if_distances(basis.items, type(self).__name__)
+        y = y[basis.rows]
+        weight = weight[basis.rows]
+        if self.search is not None:
+            self._check_search(basis, weight)
+        gram = _Gram(basis)
+        tasks = tasks_of(y, weight)
+        choice = self._choose(gram, y, weight)
+        if self.search is not None:
+            adaptivity = self.adaptivity
+            choice = descend(
+                choice, gram.items, y, tasks, self.search, adaptivity, self.random_state
+            )
+        gram.kernel = choice.kernel
+        basis = basis.with_kernel(choice.kernel)
+        penalties: Sequence[float | None] = choice.penalties or [None] * len(tasks)
+        with self._progress() as progress:
+            fitted = [
+                self._solve(
+                    gram, task._replace(epsilon=choice.epsilon), choice.C, penalty, progress
+                )
+                for task, penalty in zip(tasks, penalties)
+            ]
+        self._warn(fitted, choice)
+        attributes = self._attributes(basis, fitted)
+        attributes |= {"kernel_": choice.kernel, "C_": choice.C, "epsilon_": choice.epsilon}
+        if choice.tuned is not None:
+            attributes["tuning_"] = choice.tuned
+        return attributes
+
+    def _choose(self, gram: _Gram, y: NDArray, weight: NDArray) -> Choice:
+        """C, epsilon and the length scale: as given, or chosen by the plain machine on folds."""
+        classify = self._make is SVC
+        kernel = gram.kernel
+        size = float(np.average(kernel.diag(gram.items), weights=weight)) or 1.0
+        settings = settings_of(classify, C=self.C, epsilon=self.epsilon)
+        epsilon = settings[0].get("epsilon", 0.0)
+        if self.C != "auto":
+            return Choice(kernel, self.C / size, epsilon)
+        if len(y) < LIMITS.fewest_rows:
+            return Choice(kernel, 1.0 / size, epsilon)
+        most = min(LIMITS.tuned_rows, int(np.sqrt(memory_budget() / LIMITS.tuned_bytes)))
+        rows = some_rows(len(y), most, 0)
+        K = gram.block(rows, rows)
+        order = order_by_content(K)
+        K = K[np.ix_(order, order)]
+        rows = rows[order]
+        y = y[rows]
+        weight = weight[rows]
+        folds = []
+        for draw in range(LIMITS.n_draws):
+            fold_of = fold_numbers(
+                LIMITS.n_folds, K, y, classify=classify, precomputed=True, random_state=draw
+            )
+            folds += [np.flatnonzero(fold_of == k) for k in np.unique(fold_of)]
+        kernels = [kernel]
+        matrices = [K / size]  # libsvm keeps matrices in single precision
+        if isinstance(self.kernel, str) and self.kernel == "gaussian":
+            # without the widest, which needs a C so large that F changes too much
+            kernels = [Gaussian(scale * kernel.length_scale) for scale in SCALES[:-1]]
+            matrices = [one(gram.items[rows]) for one in kernels]
+        held_out = [partial(held_out_blocks, K, folds) for K in matrices]
+        name = type(self).__name__
+        best = choose_machine(held_out, y, settings, self._make, name, weight)
+        C = best.setting["C"] / kernel_unit(matrices[best.kernel], weight)
+        C = min(C, LIMITS.largest_C) / size
+        return Choice(kernels[best.kernel], C, best.setting.get("epsilon", 0.0))
+
+    def _solve(
+        self, gram: _Gram, task: DankTask, C: float, penalty: float | None, progress: Progress
+    ) -> _Fitted:
+        """The plain machine first, then DANK."""
+        start = gram.start(task, C, float(np.clip(10 * self.tol, 1e-6, 1e-3)))
+        if isinstance(self.adaptivity, CenteringPenalty):
+            penalty = float(self.adaptivity.penalty)
+        elif penalty is None:
+            diagonal = gram.kernel.diag(gram.items)[task.rows]
+            # Without support vectors every F fits; any positive number will do.
+            penalty = float((start**2 / task.weight) @ diagonal) / (4 * self.adaptivity) or 1.0
+
+        def report(step: DankStep) -> bool:
+            return progress.step({"stage": "outer step", **step._asdict()})
+
+        solution = gram.solve(
+            task,
+            start,
+            C,
+            centering_penalty=penalty,
+            rank_penalty=self.rank_penalty,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=report,
+        )
+        return _Fitted(task, solution, penalty)
+
     def _warn(self, fitted: list[_Fitted], choice: Choice) -> None:
-        solutions = [solution for f in fitted for solution in f.solutions]
-        worst = max(solution.gap for solution in solutions)
-        if not worst <= self.tol:
-            n_iter = max(solution.n_iter for solution in solutions)
+        worst = max((f.solution for f in fitted), key=lambda solution: solution.gap)
+        if not worst.gap <= self.tol:
             warn(
-                f"The relative duality gap is {worst:.1e} after {n_iter} outer steps, above "
-                f"tol={self.tol:.1e}; raise max_iter or tol, or scale the features.",
+                f"The relative duality gap is {worst.gap:.1e} after {worst.n_iter} outer steps, "
+                f"above tol={self.tol:.1e}; raise max_iter or tol, or scale the features.",
                 ConvergenceWarning,
             )
-        if any(f.adaptation.rank == 0 for f in fitted):
+        if any(f.solution.factor.shape[1] == 0 for f in fitted):
             warn(
                 f"{type(self).__name__} predicts a constant: rank_penalty={self.rank_penalty} "
                 "leaves no eigenvalue of F. Use a rank_penalty far below twice the number of rows.",
                 UselessModelWarning,
             )
-        if choice.losses is not None:
-            warn_if_useless(*choice.losses, type(self).__name__)
-        is_tube = not fitted[0].tasks[0].is_classification
         # a search chooses epsilon and C, and is judged by its held-out losses
-        tubes = fitted if is_tube and choice.tuned is None else []
-        for f in tubes:
-            weight = np.concatenate([task.weight for task in f.tasks])
-            warn_if_tube_is_useless(
-                type(self).__name__,
-                np.concatenate([task.target for task in f.tasks]),
-                np.concatenate([solution.dual for solution in f.solutions]),
-                choice.C * weight,
-                choice.epsilon,
-            )
-
-    def _clusters(self, kernel: Kernel, items: Any) -> KMeans | None:
-        if self.n_parts > len(items):
-            raise ValueError(f"n_parts={self.n_parts} exceeds the number of rows, {len(items)}.")
-        if self.n_parts == 1:
-            return None
-        return cluster(in_units_of(kernel, items), self.n_parts, self.random_state)
-
-    def _grams(self, basis: Basis, used: NDArray, clusters: KMeans | None) -> list[_Gram]:
-        """One base kernel per part, so that a worker gets no more than its rows and its share of the memory."""
-        if clusters is None:
-            return [_Gram(basis, used)]
-        share = memory_budget() // max(1, effective_n_jobs(self.n_jobs))
-        parts = [used[clusters.labels_ == part] for part in range(self.n_parts)]
-        return [_Gram(basis, rows, share) for rows in parts]
-
-    def _solve(
-        self,
-        grams: list[_Gram],
-        task: DankTask,
-        C: float,
-        penalty: float | None,
-        progress: Progress,
-    ) -> _Fitted:
-        """Plain machine first, then DANK, on all rows or on every part, with one common centering penalty."""
-        tasks = [task.take(np.flatnonzero(np.isin(task.rows, gram.rows))) for gram in grams]
-        numbers = np.array([k for k, piece in enumerate(tasks) if len(piece.rows)])
-        grams = [grams[k] for k in numbers]
-        tasks = [tasks[k] for k in numbers]
-        svm_tol = float(np.clip(10 * self.tol, 1e-6, 1e-3))
-        starts = _run(
-            self.n_jobs,
-            _Gram.start,
-            [(gram, piece, C, svm_tol) for gram, piece in zip(grams, tasks)],
-        )
-        if penalty is None:
-            trace = sum(gram.trace(piece, v) for gram, piece, v in zip(grams, tasks, starts))
-            # Without support vectors every F fits; any positive number will do.
-            penalty = trace / (4 * self.adaptivity) or 1.0
-
-        def report(step: DankStep) -> bool:
-            return progress.step({"stage": "outer step", **step._asdict()})
-
-        options = {
-            "centering_penalty": float(penalty),
-            "rank_penalty": self.rank_penalty,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            # steps are reported from this process only
-            "callback": report if self.n_parts == 1 else None,
-        }
-        pieces = [(gram, piece, v, C, options) for gram, piece, v in zip(grams, tasks, starts)]
-        solutions = _run(self.n_jobs, _Gram.solve, pieces)
-        parts = tuple(
-            AdaptationPart(piece.rows, piece.rows[found.support], found.factor, found.offset)
-            for piece, found in zip(tasks, solutions)
-        )
-        adaptation = Adaptation(task.rows, parts)
-        return _Fitted(numbers, tasks, solutions, float(penalty), adaptation)
+        if self._make is SVR and choice.tuned is None:
+            task, solution, _ = fitted[0]
+            bound = choice.C * task.weight
+            name = type(self).__name__
+            warn_if_tube_is_useless(name, task.target, solution.dual, bound, choice.epsilon)
 
     def _attributes(self, basis: Basis, fitted: list[_Fitted]) -> dict[str, Any]:
         dual = np.zeros((len(fitted), len(basis)))
         expansion = np.zeros((len(fitted), len(basis)))
-        intercepts = np.zeros((len(fitted), self.n_parts))
-        for k, f in enumerate(fitted):
-            for number, task, solution in zip(f.numbers, f.tasks, f.solutions):
-                dual[k, task.rows] = solution.dual
-                expansion[k, task.rows] = solution.expansion
-                intercepts[k, number] = solution.intercept
+        adaptations = []
+        for k, (task, solution, _) in enumerate(fitted):
+            dual[k, task.rows] = solution.dual
+            expansion[k, task.rows] = solution.expansion
+            rows = basis.rows[task.rows]
+            support = rows[solution.support]
+            adaptations.append(Adaptation(rows, support, solution.factor, solution.offset))
         support = np.flatnonzero(dual.any(axis=0))
-        solutions = [s for f in fitted for s in f.solutions]
-        support_basis = None
-        support_vectors = None
-        if len(support):
-            support_basis = basis.fitted(support)
-            support_vectors = support_basis.kept
-        elif not basis.given_as_matrix:  # equal targets have no support vectors
-            support_vectors = basis.items[support]
-        borrows = self.out_of_sample == "reciprocal"
+        if len(support) == 0:  # equal targets: one row, with coefficient zero
+            support = np.zeros(1, dtype=int)
+        support_basis = basis.fitted(support)
         return {
-            "_fit_basis": basis.fitted() if borrows else None,
-            "_fit_diagonal": basis.kernel.diag(basis.items) if borrows else None,
             "_support_basis": support_basis,
-            "support_": support,
-            "support_vectors_": support_vectors,
-            "adaptation_": tuple(f.adaptation for f in fitted),
-            "rank_": max(f.adaptation.rank for f in fitted),
-            "certificate_": max(s.gap for s in solutions),
-            "n_iter_": max(s.n_iter for s in solutions),
-            "n_evaluations_": sum(s.n_evaluations for s in solutions),
-            "history_": tuple(f.solutions[0].history for f in fitted),
+            "support_": basis.rows[support],
+            "support_vectors_": support_basis.kept,
+            "adaptation_": tuple(adaptations),
+            "rank_": max(adaptation.rank for adaptation in adaptations),
+            "certificate_": max(f.solution.gap for f in fitted),
+            "n_iter_": max(f.solution.n_iter for f in fitted),
             "centering_penalty_": np.array([f.penalty for f in fitted]),
             "dual_solution_": dual[:, support],
-            "intercept_": intercepts[:, 0] if self.n_parts == 1 else intercepts,
+            "intercept_": np.array([f.solution.intercept for f in fitted]),
             "dual_coef_": expansion[:, support],
         }
 
@@ -516,66 +365,13 @@ class _DANK(KernelPredictor):
         return hasattr(self, "dual_coef_")
 
     def _values(self, X: Any) -> NDArray:
-        """Decision values of all tasks, shape (n_new, n_tasks)."""
+        """Decision values of all tasks, shape (n_new, n_tasks): new items are like rows with coefficient zero."""
         items = self._test_items(X)
-        if self.out_of_sample == "reciprocal":  # the ranks need the whole batch
-            return self._adapted(items)
-        decide = self._inductive if self.clusters_ is None else self._by_parts
         budget = min(2**26, memory_budget() // 2)
-        blocks = row_blocks(len(items), 24 * max(len(self.support_), 1), budget)
-        return np.concatenate([decide(items[block]) for block in blocks])
-
-    def _inductive(self, items: Any) -> NDArray:
-        """New items are like training rows with coefficient zero."""
-        return self._compare_with_support(items) @ self.dual_coef_.T + self.intercept_
-
-    def _by_parts(self, items: NDArray) -> NDArray:
-        """The machine of its cluster predicts each item."""
-        labels = self.clusters_.predict(in_units_of(self.kernel_, items))
-        values = np.empty((len(items), len(self.intercept_)))
-        for part in np.unique(labels):
-            rows = labels == part
-            columns = self.support_part_ == part
-            values[rows] = self.intercept_[:, part]
-            if columns.any():
-                K = self.kernel_(items[rows], self.support_vectors_[columns])
-                values[rows] += K @ self.dual_coef_[:, columns].T
-        return values
-
-    def _compare_with_support(self, items: Any) -> NDArray:
-        """Base kernel of new items against the support vectors."""
-        if self._support_basis is None:
-            return np.zeros((len(items), 0))
-        return self._support_basis.compare(items)
-
-    def _adapted(self, items: Any) -> NDArray:
-        """New items get rows of F of their twins, the training rows nearest in both directions."""
-        diagonal = np.zeros(len(items))  # the same for all training rows, so it has no effect
-        if not self._fit_basis.given_as_matrix:
-            diagonal = self.kernel_.diag(items)
-        K = self._compare_with_support(items)
-        values = np.empty((len(items), len(self.adaptation_)))
-        for k, (adaptation, v) in enumerate(zip(self.adaptation_, self.dual_solution_)):
-            rows = adaptation.rows
-            to_rows = self._fit_basis.fitted(rows).compare(items)
-            twins = reciprocal_twins(diagonal[:, None] + self._fit_diagonal[rows] - 2 * to_rows)
-            F = adaptation.matrix(rows[twins], self.support_)
-            values[:, k] = (F * K) @ v + self.intercept_[k]
-        return values
-
-
-def reciprocal_twins(distance: NDArray) -> NDArray:
-    """Training row with the smallest product of both neighbor ranks, equation (11) of the paper."""
-    among_train = np.argsort(np.argsort(distance, axis=1, kind="stable"), axis=1) + 1.0
-    among_new = np.argsort(np.argsort(distance, axis=0, kind="stable"), axis=0) + 1.0
-    return np.argmin(among_train * among_new, axis=1)
-
-
-def in_units_of(kernel: Kernel, items: NDArray) -> NDArray:
-    """The items in units of the length scales of a Gaussian; as they are for another kernel."""
-    if isinstance(kernel, Gaussian):
-        return np.asarray(items, dtype=float) / np.asarray(kernel.length_scale)
-    return items
+        blocks = row_blocks(len(items), 24 * len(self.support_), budget)
+        compare = self._support_basis.compare
+        parts = [compare(items[rows]) @ self.dual_coef_.T for rows in blocks]
+        return np.concatenate(parts) + self.intercept_
 
 
 class DANKClassifier(ClassifierMixin, _DANK):
@@ -608,11 +404,6 @@ class DANKClassifier(ClassifierMixin, _DANK):
     rank_penalty : float, default=0.01
         Weight of the trace of F (the paper's tau); the rank is at most ``1 + 2 adaptivity / rank_penalty``, and
         from ``2 adaptivity`` on it is 1. From about twice the number of rows on nothing is left of F, which warns.
-    out_of_sample : {"inductive", "reciprocal"}, default="inductive"
-        How F continues to new points. ``"inductive"``: as for a training row with coefficient zero; a prediction
-        depends on nothing but the point. ``"reciprocal"``: the paper's rule, the row of F of the training row with the
-        smallest product of neighbor ranks; transductive, a prediction changes with the rest of the batch, for
-        comparison only.
     search : GradientSearch or None, default=None
         A `GradientSearch` chooses one length scale per feature (one only when the kernel is a `Gaussian` with one), C,
         and eta by descent along the exact gradient of DANK's validation loss, from the parameters chosen without it.
@@ -620,17 +411,12 @@ class DANKClassifier(ClassifierMixin, _DANK):
         under a wider prior, all but the first from random length scales.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with ``sample_weight``.
-    n_parts : int, default=1
-        Solve on that many k-means clusters independently, with one common eta and F = 1 between clusters, for data
-        whose working set does not fit in memory. A new point is decided by the machine of its cluster.
     tol : float, default=1e-4
         Relative duality gap to reach.
     max_iter : int, default=50
         Limit on the outer steps.
-    n_jobs : int or None, default=None
-        Workers for the parts and the grid.
     random_state : int, RandomState or None, default=0
-        For the clusters, the folds and the restarts.
+        For the folds and the restarts of the search.
 
     Attributes
     ----------
@@ -641,26 +427,21 @@ class DANKClassifier(ClassifierMixin, _DANK):
     rank_ : int
         Largest rank of F over the pairs.
     certificate_ : float
-        Largest relative duality gap over the pairs (and parts): bounds how far the objective is from its optimum.
+        Largest relative duality gap over the pairs: bounds how far the objective is from its optimum.
     support_ : ndarray of shape (n_support,)
-        Training rows with a nonzero dual coefficient in some pair.
+        Training rows with a nonzero dual coefficient in some pair; one row with coefficient zero if there are none.
     support_vectors_ : ndarray of shape (n_support, n_features), list or None
         Those rows; None for a precomputed kernel.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the inductive decision function: ``k(x, support_vectors_) @ dual_coef_.T + intercept_``.
     dual_solution_ : ndarray of shape (n_pairs, n_support)
         The dual solutions ``y alpha`` themselves.
-    intercept_ : ndarray of shape (n_pairs,) or (n_pairs, n_parts)
+    intercept_ : ndarray of shape (n_pairs,)
         Intercepts.
-    clusters_, support_part_ : KMeans or None, ndarray of shape (n_support,)
-        The clusters of the parts, and the part of every support vector.
     centering_penalty_ : ndarray of shape (n_pairs,)
         The eta of every pair.
-    n_iter_, n_evaluations_ : int
-        Largest number of outer steps over the pairs, and products with the kernel matrix or its square, the unit that
-        a gradient method pays per iteration.
-    history_ : tuple of tuples
-        Objective, relative gap on the working set and rank after every outer step, per pair.
+    n_iter_ : int
+        Largest number of outer steps over the pairs.
     kernel_ : Kernel
         The base kernel with the chosen length scales.
     C_ : float
@@ -679,9 +460,9 @@ class DANKClassifier(ClassifierMixin, _DANK):
     Notes
     -----
     ``sample_weight`` counts like repeated rows; scaling C per row alone does not in this model. The fit works in
-    double precision. There are no probabilities: calibrate with `sklearn.calibration.CalibratedClassifierCV`. On the
-    sets of the paper, neither the paper's rule nor the inductive one beat a tuned plain machine on average; see the
-    user guide.
+    double precision. There are no probabilities: calibrate with `sklearn.calibration.CalibratedClassifierCV`. A new
+    point is treated as a training row with coefficient zero; the paper's rule for new points, and its division of the
+    rows into clusters, are code on the paper's page of the user guide.
 
     References
     ----------
@@ -706,40 +487,39 @@ class DANKClassifier(ClassifierMixin, _DANK):
         C: float | str = "auto",
         adaptivity: float | CenteringPenalty = 0.25,
         rank_penalty: float = 0.01,
-        out_of_sample: str = "inductive",
         search: GradientSearch | None = None,
         class_weight: dict | str | None = None,
-        n_parts: int = 1,
         tol: float = 1e-4,
         max_iter: int = 50,
-        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ):
         self.kernel = kernel
         self.C = C
         self.adaptivity = adaptivity
         self.rank_penalty = rank_penalty
-        self.out_of_sample = out_of_sample
         self.search = search
         self.class_weight = class_weight
-        self.n_parts = n_parts
         self.tol = tol
         self.max_iter = max_iter
-        self.n_jobs = n_jobs
         self.random_state = random_state
 
+    _make = SVC
+
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        weight, classes, labels = check_classes(
-            y, sample_weight, self.class_weight, type(self).__name__
-        )
-        basis = self._begin(X, labels, weight)
-        used = np.flatnonzero(weight)
-        tasks = []
-        for pair in combinations(range(len(classes)), 2):
-            rows = used[np.isin(labels[used], pair)]
-            signs = np.where(labels[rows] == pair[1], 1.0, -1.0)
-            tasks.append(DankTask(rows, signs, weight[rows], epsilon=0.0, is_classification=True))
-        self._set_fitted(classes_=classes, **self._fit(basis, labels, weight, tasks))
+        name = type(self).__name__
+        weight, classes, labels = check_classes(y, sample_weight, self.class_weight, name)
+
+        def tasks_of(labels: NDArray, weight: NDArray) -> list[DankTask]:
+            tasks = []
+            for pair in combinations(range(len(classes)), 2):
+                rows = np.flatnonzero(np.isin(labels, pair))
+                signs = np.where(labels[rows] == pair[1], 1.0, -1.0)
+                tasks.append(DankTask(rows, signs, weight[rows], 0.0, is_classification=True))
+            return tasks
+
+        attributes = self._fit(X, labels, weight, tasks_of)
+        del attributes["epsilon_"]
+        self._set_fitted(classes_=classes, **attributes)
 
     def decision_function(self, X: Any) -> NDArray:
         """Scores of new items.
@@ -786,24 +566,24 @@ class DANKRegressor(RegressorMixin, _DANK):
         if C is given.
     adaptivity : float or CenteringPenalty, default=0.25
         The target for the mean squared change of F, free of scale, or eta itself, see `DANKClassifier`.
-    rank_penalty, out_of_sample : object
+    rank_penalty : float, default=0.01
         See `DANKClassifier`.
     search : GradientSearch or None, default=None
         A `GradientSearch` chooses the length scales, C, eta and epsilon, see `DANKClassifier`.
-    n_parts, tol, max_iter, n_jobs, random_state : object
+    tol, max_iter, random_state : object
         See `DANKClassifier`.
 
     Attributes
     ----------
     certificate_ : float
-        Relative duality gap, the largest over the parts: bounds how far the objective is from its optimum.
+        Relative duality gap: bounds how far the objective is from its optimum.
     dual_coef_ : ndarray of shape (1, n_support)
         Coefficients of the inductive predictor: ``k(x, support_vectors_) @ dual_coef_.T + intercept_``.
-    intercept_ : ndarray of shape (1,) or (1, n_parts)
+    intercept_ : ndarray of shape (1,)
         Intercept.
-    adaptation_, rank_, dual_solution_, centering_penalty_, clusters_, support_part_, n_iter_, n_evaluations_ :
+    adaptation_, rank_, dual_solution_, centering_penalty_, n_iter_ :
         As of the classifier, which has one per pair of classes; this has one.
-    support_, support_vectors_, history_, kernel_, C_, n_features_in_ :
+    support_, support_vectors_, kernel_, C_, n_features_in_ :
         As of the classifier.
     tuning_ : Tuned
         With a search, the course and result of the descent.
@@ -838,12 +618,9 @@ class DANKRegressor(RegressorMixin, _DANK):
         epsilon: float | str = "auto",
         adaptivity: float | CenteringPenalty = 0.25,
         rank_penalty: float = 0.01,
-        out_of_sample: str = "inductive",
         search: GradientSearch | None = None,
-        n_parts: int = 1,
         tol: float = 1e-4,
         max_iter: int = 50,
-        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ):
         self.kernel = kernel
@@ -851,13 +628,12 @@ class DANKRegressor(RegressorMixin, _DANK):
         self.epsilon = epsilon
         self.adaptivity = adaptivity
         self.rank_penalty = rank_penalty
-        self.out_of_sample = out_of_sample
         self.search = search
-        self.n_parts = n_parts
         self.tol = tol
         self.max_iter = max_iter
-        self.n_jobs = n_jobs
         self.random_state = random_state
+
+    _make = SVR
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         if self.epsilon != "auto":
@@ -865,11 +641,12 @@ class DANKRegressor(RegressorMixin, _DANK):
         values = column_or_1d(check_targets(y, type(self).__name__), warn=True)
         weight = check_weight(sample_weight, len(values))
         units = Standardizer.fit(values[:, None], weight)
-        target = units(values[:, None])[:, 0]
-        basis = self._begin(X, target, weight)
-        used = np.flatnonzero(weight)
-        task = DankTask(used, target[used], weight[used], epsilon=0.0, is_classification=False)
-        attributes = self._fit(basis, target, weight, [task])
+
+        def tasks_of(target: NDArray, weight: NDArray) -> list[DankTask]:
+            rows = np.arange(len(target))
+            return [DankTask(rows, target, weight, 0.0, is_classification=False)]
+
+        attributes = self._fit(X, units(values[:, None])[:, 0], weight, tasks_of)
         spread = float(units.spread[0])
         for name in ("dual_coef_", "dual_solution_"):
             attributes[name] = spread * attributes[name]

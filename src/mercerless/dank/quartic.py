@@ -26,7 +26,6 @@ class QuarticSolution(NamedTuple):
     v: NDArray
     intercept: float
     gap: float  # relative, see duality_gap
-    n_evaluations: int  # products with K or A, the unit a gradient method pays per iteration
 
 
 class Quartic(NamedTuple):
@@ -230,10 +229,10 @@ def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray
 
 def _active_set_target(
     problem: Quartic, point: _Point, gradient: NDArray, b: float
-) -> tuple[NDArray | None, int]:
+) -> NDArray | None:
     """Maximizer of the quadratic model at ``point``, by a primal-dual active set method.
 
-    Returns None when the sets do not settle (a cycle, no free variable, or too many rounds), and the number of rounds.
+    Returns None when the sets do not settle: a cycle, no free variable, or too many rounds.
     """
     lo = problem.lo
     hi = problem.hi
@@ -244,7 +243,7 @@ def _active_set_target(
     residual = gradient - b
     seen: set[bytes] = set()
     previous = b""
-    for rounds in range(LIMITS.max_active_set_rounds):
+    for _ in range(LIMITS.max_active_set_rounds):
         u = v + d + residual / h
         z = np.sign(u) * np.maximum(np.abs(u) - epsilon / h, 0.0)
         # 2 and -2 at the bounds, 1 and -1 free on either side of zero, 0 at the kink
@@ -255,14 +254,14 @@ def _active_set_target(
             state[state == 0] = 1
         key = state.tobytes()
         if key == previous:
-            return snap(v + d, lo, hi), rounds  # keeps zeros, which the kink of the tube would feel
+            return snap(v + d, lo, hi)  # keeps zeros, which the kink of the tube would feel
         if key in seen:
-            return None, rounds
+            return None
         seen.add(key)
         previous = key
         free = np.flatnonzero(np.abs(state) == 1)
         if len(free) == 0:
-            return None, rounds
+            return None
         fixed = np.zeros_like(v)
         fixed[state == 2] = hi[state == 2]
         fixed[state == -2] = lo[state == -2]
@@ -274,7 +273,7 @@ def _active_set_target(
         d[free], b = _solve_on_plane(factor, rhs[free] - signs, -(v.sum() + d.sum()))
         residual = gradient - _hessian_product(problem, point, d) - b
         residual[free] = signs  # exact by construction; the recomputed value carries the ridge
-    return None, LIMITS.max_active_set_rounds
+    return None
 
 
 class _Split(NamedTuple):
@@ -351,7 +350,7 @@ class _Barrier:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, int]:
+def _interior_point(problem: Quartic, v: NDArray, tol: float) -> NDArray:
     """Primal-dual interior point method with Mehrotra's predictor and corrector, started near ``v``.
 
     With a tube the variable is split, see `_Split`. The answer is moved onto the bounds whose multipliers dominate
@@ -369,8 +368,7 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
     mu = max(float(np.mean(slope * margin)), np.finfo(float).tiny)
     z = mu / parts.slack(x)
     rows = np.arange(len(v))
-    iteration = 0
-    for iteration in range(LIMITS.max_interior_steps):  # noqa: B007
+    for _ in range(LIMITS.max_interior_steps):
         barrier = _Barrier(parts, problem.epsilon, parts.slack(x), z)
         # Stationarity falls with mu; pushing mu further would only amplify rounding.
         if 20 * x.size * barrier.mu <= tol * gap_scale(problem.p, point.v, problem.epsilon):
@@ -390,7 +388,7 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
         z = z + 0.995 * _longest_step(z, step.z) * step.z
         point = _point(problem, parts.joined(x))
         gradient = _gradient(problem, point)
-    return _to_active_bounds(problem, parts, x, z, gradient - b), iteration + 1
+    return _to_active_bounds(problem, parts, x, z, gradient - b)
 
 
 def _to_active_bounds(
@@ -480,7 +478,6 @@ def solve_quartic(
     point = _point(problem, start)
     point = _advance(problem, point, np.zeros_like(start), _gradient(problem, point))
     best = _Certified(point.v, np.zeros_like(start), 0.0, np.inf)
-    used = 7
     n_interior = 0
     for step in range(max_steps + 1):
         now = _certify(problem, point, scale)
@@ -488,8 +485,7 @@ def solve_quartic(
             best = now
         if now.gap <= tol or step == max_steps:
             break
-        target, rounds = _active_set_target(problem, point, now.gradient, now.intercept)
-        used += 2 * rounds + 2
+        target = _active_set_target(problem, point, now.gradient, now.intercept)
         if target is not None:
             moved = _advance(problem, point, target, now.gradient - now.intercept)
             if moved is not point:
@@ -498,15 +494,14 @@ def solve_quartic(
         if n_interior == 3:
             break
         interior_tol = max(tol * 10.0 ** -(2 * n_interior), 1e-11)
-        inside, iterations = _interior_point(problem, point.v, interior_tol)
+        inside = _interior_point(problem, point.v, interior_tol)
         n_interior += 1
-        used += 2 * iterations
         point = _point(problem, snap(inside, lo, hi))
     residual = _gradient(problem, _point(problem, best.v)) - best.intercept
     settled = _certify(problem, _point(problem, _onto_bounds(problem, best.v, residual)), scale)
     if settled.gap <= best.gap:
         best = settled
-    return QuarticSolution(best.v, best.intercept, best.gap, used)
+    return QuarticSolution(best.v, best.intercept, best.gap)
 
 
 class _Certified(NamedTuple):

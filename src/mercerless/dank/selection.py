@@ -1,4 +1,4 @@
-"""DANK's choices: parts of the rows, and parameters by the gradient of the validation loss."""
+"""DANK's parameters by the gradient of the validation loss."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 from sklearn.base import BaseEstimator
-from sklearn.cluster import BisectingKMeans, KMeans
 
 from mercerless.core.descent import GradientSearch
 from mercerless.core.folds import fold_numbers
@@ -74,19 +73,9 @@ class Choice(NamedTuple):
     kernel: Any
     C: float
     epsilon: float
-    # of the centering, one per task; None if adaptivity decides
-    penalties: Sequence[float | None]
+    # after a search: of the centering, one per task
+    penalties: Sequence[float] | None = None
     tuned: Tuned | None = None
-    # of the plain machine and of a constant on held-out rows; None if nothing was chosen
-    losses: tuple[NDArray, NDArray] | None = None
-
-
-def cluster(items: NDArray, n_parts: int, random_state: Any) -> KMeans:
-    """k-means from centers that always divide the largest cluster: the largest part decides time and memory."""
-    random = check_random_state(random_state)
-    halves = BisectingKMeans(n_parts, bisecting_strategy="largest_cluster", random_state=random)
-    centers = halves.fit(items).cluster_centers_
-    return KMeans(n_parts, init=centers, n_init=1, max_iter=1).fit(items)
 
 
 def descend(
@@ -103,20 +92,17 @@ def descend(
     ``y`` are the classes or the standardized numbers of all rows of X.
     """
     classify = tasks[0].is_classification
-    used = np.unique(np.concatenate([task.rows for task in tasks]))
-    fold_of = fold_numbers(
-        LIMITS.n_folds, X[used], y[used], classify=classify, random_state=random_state
-    )
+    folds = fold_numbers(LIMITS.n_folds, X, y, classify=classify, random_state=random_state)
     groups = []
     for task in tasks:
         task = task._replace(epsilon=start.epsilon)
-        held_out = fold_of[np.searchsorted(used, task.rows)]
         group = [
-            _held_out(start, X, task, held_out == fold, adaptivity) for fold in np.unique(fold_of)
+            _held_out(start, X, task, folds[task.rows] == fold, adaptivity)
+            for fold in np.unique(folds)
         ]
         groups.append([machine for machine in group if len(machine.target_test)])
     machines = [machine for group in groups for machine in group]
-    if len(np.unique(fold_of)) < 2 or (classify and any(np.ptp(m.target) == 0 for m in machines)):
+    if folds.max() == 0 or (classify and any(np.ptp(m.target) == 0 for m in machines)):
         raise ValueError(
             "GradientSearch needs at least two rows of every class, or two rows for regression, "
             "that are not copies of each other."
@@ -126,7 +112,7 @@ def descend(
         machines,
         C=start.C,
         epsilon=start.epsilon,
-        n_samples=len(used),
+        n_samples=len(y),
         is_classification=classify,
         search=search,
         random_state=random_state,
@@ -135,7 +121,7 @@ def descend(
     for task, group in zip(tasks, groups):
         per_row = float(np.mean([machine.penalty / len(machine.target) for machine in group]))
         penalties.append(tuned.penalty_factor * per_row * len(task.rows))
-    return Choice(tuned.kernel, tuned.C, tuned.epsilon, penalties, tuned, start.losses)
+    return Choice(tuned.kernel, tuned.C, tuned.epsilon, penalties, tuned)
 
 
 def _held_out(

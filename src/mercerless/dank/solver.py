@@ -44,7 +44,7 @@ class DankTask(NamedTuple):
 
 
 def plain_machine(task: DankTask, data: NDArray, C: float, tol: float, **kernel: Any) -> NDArray:
-    """Dual solution of libsvm's machine, equal for equal rows; zero if all targets are the same."""
+    """Dual solution of libsvm's machine, the same for equal rows; zero if all targets are equal."""
     if np.ptp(task.target) == 0:
         return np.zeros(len(task.rows))
     # libsvm's tolerance is absolute, so regression targets are brought to unit size first
@@ -65,7 +65,10 @@ def plain_machine(task: DankTask, data: NDArray, C: float, tol: float, **kernel:
         model.fit(scaled, (task.target - task.target.mean()) / size, sample_weight=task.weight)
     v = np.zeros(len(task.rows))
     v[model.support_] = size / unit * model.dual_coef_[0]
-    return share_among_equal_rows(np.column_stack([data, task.target]), v, task.weight)
+    # libsvm's share between equal rows is arbitrary
+    copies = find_copies(np.column_stack([data, task.target]))
+    of_copies = np.bincount(copies, v) / np.bincount(copies, task.weight)
+    return task.weight * of_copies[copies]
 
 
 def _power_of_two_below(size: float) -> float:
@@ -75,31 +78,8 @@ def _power_of_two_below(size: float) -> float:
     return float(np.ldexp(1.0, np.frexp(size)[1] - 1))
 
 
-def share_among_equal_rows(data: NDArray, v: NDArray, weight: NDArray) -> NDArray:
-    """The dual solution that treats equal rows equally; libsvm's share between them is arbitrary."""
-    repeated = _possibly_repeated(data)
-    if len(repeated) == 0:
-        return v
-    groups = find_copies(data[repeated])
-    of_groups = np.bincount(groups, v[repeated]) / np.bincount(groups, weight[repeated])
-    shared = v.copy()
-    shared[repeated] = weight[repeated] * of_groups[groups]
-    return shared
-
-
-def _possibly_repeated(data: NDArray, n_columns: int = 3) -> NDArray:
-    """Numbers of the rows that may equal another one: whose values in the first columns are not theirs alone."""
-    rows = np.arange(len(data))
-    for column in data.T[:n_columns]:
-        _, value_of, counts = np.unique(column[rows], return_inverse=True, return_counts=True)
-        rows = rows[counts[value_of] > 1]
-        if len(rows) == 0:
-            break
-    return rows
-
-
 class DankStep(NamedTuple):
-    """One outer step, as passed to callbacks and kept in the history."""
+    """One outer step, as passed to callbacks."""
 
     objective: float  # less the constant eta * tau * sum(weights)
     gap: float  # relative, on the working set
@@ -117,9 +97,7 @@ class DankSolution(NamedTuple):
     support: NDArray  # rows with v != 0
     factor: NDArray  # (n_support, rank): F on the support is factor @ factor.T
     offset: NDArray  # (rank,): the same for any point with v = 0
-    history: tuple[DankStep, ...]
     n_iter: int  # outer steps
-    n_evaluations: int  # products with the kernel matrix or its square
     n_working: int
 
 
@@ -229,17 +207,16 @@ def solve_dank(
     )
     v = snap(start, lo, hi)
     working = whole.first_working_set(v)
-    history: list[DankStep] = []
-    evaluations = 1
+    n_iter = 0
     working_tol = max(1e-2, tol / 2)
     known: _Adaptation | None = None
-    for n_rounds in range(1, LIMITS.max_rounds + 1):  # noqa: B007
+    for _ in range(LIMITS.max_rounds):
         if len(working) == len(p):
             working_tol = tol
         problem = whole.restricted_to(working)
         start_of_set = _evaluate(problem, v[working], known)
-        course = _outer_steps(problem, start_of_set, working_tol, max_iter, history, callback)
-        evaluations += course.n_evaluations + 1
+        course = _outer_steps(problem, start_of_set, working_tol, max_iter, callback)
+        n_iter += course.n_steps
         found = whole.extended(problem, course.state, working)
         v = found.v
         is_settled = len(found.violators) == 0 and working_tol <= tol
@@ -261,9 +238,7 @@ def solve_dank(
         support=found.support,
         factor=found.factor,
         offset=found.offset,
-        history=tuple(history),
-        n_iter=len(history) - n_rounds,
-        n_evaluations=evaluations,
+        n_iter=n_iter,
         n_working=len(working),
     )
 
@@ -382,35 +357,28 @@ class _Course(NamedTuple):
     """The result of the outer steps on a working set."""
 
     state: _State
-    n_evaluations: int
+    n_steps: int
     stopped: bool  # by the callback
 
 
 def _outer_steps(
-    problem: _DankProblem,
-    state: _State,
-    tol: float,
-    max_iter: int,
-    history: list[DankStep],
-    callback: Callable | None,
+    problem: _DankProblem, state: _State, tol: float, max_iter: int, callback: Callable | None
 ) -> _Course:
     """Outer steps on the working set: each solves a quartic model that has the objective's gradient at its start.
 
     A step that does not improve the objective is undone, and the next model is more cautious: first without
     extrapolation, then with more of the quartic term, then solved more exactly.
     """
-    evaluations = 3
     share = _quartic_share(state)
     inner_tol = np.inf
     # linear terms given to the model, and found at its solution
     memory: list[tuple[NDArray, NDArray]] = []
     linear = state.linear(share)
-    for _ in range(max_iter):
-        history.append(DankStep(state.value, state.gap, state.rank))
-        if callback is not None and callback(history[-1]):
-            return _Course(state, evaluations, stopped=True)
-        if state.gap <= tol:
-            break
+    for step in range(max_iter):
+        now = DankStep(state.value, state.gap, state.rank)
+        is_stopped = callback is not None and bool(callback(now))
+        if is_stopped or state.gap <= tol:
+            return _Course(state, step, is_stopped)
         # An inner gap near the target would stall the outer loop; the inner solver ends quadratically.
         inner_tol = max(0.03 * tol, min(1e-2, 0.05 * state.gap, inner_tol))
         curvature = share / (4.0 * problem.centering_penalty)
@@ -418,7 +386,6 @@ def _outer_steps(
         model = Quartic(problem.K, problem.A, curvature, p, problem.lo, problem.hi, problem.epsilon)
         inner = solve_quartic(model, state.v, scale=state.scale, tol=inner_tol)
         new = _evaluate(problem, inner.v, n_guess=state.rank + 2)
-        evaluations += inner.n_evaluations + 3
         if new.improves(state):
             memory = [*memory[-4:], (linear, new.linear(share))]
             state = new
@@ -433,9 +400,7 @@ def _outer_steps(
             inner_tol /= 10.0
         else:
             break
-    else:
-        history.append(DankStep(state.value, state.gap, state.rank))
-    return _Course(state, evaluations, stopped=False)
+    return _Course(state, step + 1, stopped=False)
 
 
 def _mix(memory: list[tuple[NDArray, NDArray]]) -> NDArray:

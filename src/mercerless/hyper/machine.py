@@ -32,7 +32,6 @@ from mercerless.core.validation import (
     check_random_state,
     check_targets,
     validate_data,
-    warn_if_useless,
 )
 from mercerless.hyper.estimators import HyperRidge, HyperSVR, is_tensor
 from mercerless.hyper.learning import make_design
@@ -185,11 +184,11 @@ class _LearnedKernelMachine(FittedEstimator):
         kernels = _HeldOutKernels(learner, items, target, folds, random)
         matrices = [partial(kernels.matrices, candidate) for candidate in candidates]
         n_plain = sum(candidate.is_plain for candidate in candidates)
-        choice = choose_machine(matrices, y, settings, self._make, n_plain=n_plain)
-        warn_if_useless(choice.losses, choice.constant, type(self).__name__)
+        name = type(self).__name__
+        choice = choose_machine(matrices, y, settings, self._make, name, n_plain=n_plain)
         results = [
             {**candidate._asdict(), "loss": loss}
-            for candidate, loss in zip(candidates, choice.of_kernels)
+            for candidate, loss in zip(candidates, choice.losses)
         ]
         return Choice(candidates[choice.kernel], choice.setting, results)
 
