@@ -25,7 +25,7 @@ from mercerless.comparison.scores import (
 )
 from mercerless.comparison.statistics import Judgment, judge
 from mercerless.comparison.verdict import BALANCED, Verdict, reach_verdict
-from mercerless.comparison.work import Workers
+from mercerless.comparison.work import Task, Workers
 from mercerless.core.files import write_text
 
 __all__ = ["Comparison", "compare"]
@@ -211,6 +211,13 @@ class Comparison:
         """The usual scores of every ranked learner and of the constant guess."""
         names = [GUESS, *self.ranked]
         return {name: scores_of(self.problem, self.predictions(name)[0]) for name in names}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the recommended, else the automatic learner did with the data of the first split."""
+        named = [self.recommended, *(self.ranked[i] for i in [self.control] if i is not None)]
+        found = [self.race.results[Task(name, 0, 0)].notes for name in named if name]
+        return next(filter(None, found), ())
 
     @property
     def metric(self) -> str:

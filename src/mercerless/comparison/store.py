@@ -57,6 +57,7 @@ class Store:
                 task=np.array(task, dtype=str),
                 predictions=result.predictions,
                 seconds=[result.fit_seconds, result.predict_seconds],
+                notes=np.array(result.notes, dtype=str),
             )
 
     def read(self, n_items: int) -> dict[Task, Result]:
@@ -66,7 +67,9 @@ class Store:
             with suppress(OSError, ValueError, KeyError, EOFError), np.load(path) as file:
                 learner, repeat, fold, share = file["task"].tolist()
                 task = Task(learner, int(repeat), int(fold), float(share))
-                results[task] = Result(task, file["predictions"], *file["seconds"].tolist())
+                results[task] = Result(
+                    task, file["predictions"], *file["seconds"].tolist(), "", file["notes"].tolist()
+                )
         return results
 
     def clear(self) -> None:

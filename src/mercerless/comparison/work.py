@@ -44,6 +44,7 @@ class Result:
     fit_seconds: float = 0.0
     predict_seconds: float = 0.0
     error: str = ""
+    notes: tuple[str, ...] = ()  # what the learner did with the data
 
     @property
     def seconds(self) -> float:
@@ -119,7 +120,9 @@ def run_task(
             predictions = predict_with(model, problem, learner, test, train)
             if not np.isfinite(predictions).all():
                 return Result(task, None, error="its predictions are not finite")
-            return Result(task, predictions, fitted - start, time.perf_counter() - fitted)
+            predicted = time.perf_counter()
+            notes = tuple(getattr(model, "notes_", ()))
+            return Result(task, predictions, fitted - start, predicted - fitted, notes=notes)
         except Exception as error:
             text = str(error).strip().splitlines()
             return Result(task, None, error=f"{type(error).__name__}: {text[0] if text else ''}")

@@ -29,6 +29,6 @@ def render(comparison: "Comparison", rows: bool = True) -> str:
         problem=comparison.problem,
         race=comparison.race,
         verdict=comparison.verdict,
-        sections=sections_of(comparison, rows),
-        version=version("mercerless"),
+        shown=sections_of(comparison, rows),
+        version=version,
     )
