@@ -11,7 +11,7 @@ from mercerless.comparison.read.options import ReadOptions
 
 if TYPE_CHECKING:
     from mercerless.commands.models import About
-    from mercerless.comparison.read.reading import NewItems
+    from mercerless.comparison.read.items import Items
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +73,7 @@ def check_consent(about: "About", given: str | None) -> None:
         )
 
 
-def predictions(estimator: Any, about: "About", new: "NewItems", args: argparse.Namespace) -> Any:
+def predictions(estimator: Any, about: "About", new: "Items", args: argparse.Namespace) -> Any:
     """A column per result, a row per new item."""
     import pandas as pd
 
@@ -92,7 +92,7 @@ def predictions(estimator: Any, about: "About", new: "NewItems", args: argparse.
     return pd.DataFrame(columns)
 
 
-def rows_for(about: "About", new: "NewItems") -> Any:
+def rows_for(about: "About", new: "Items") -> Any:
     """New items as the estimator takes them: strings and series as comparisons with the training items."""
     if about.items is None:
         is_dense = about.kind == "hits" and about.takes == "matrix" and hasattr(new.X, "toarray")

@@ -134,6 +134,7 @@ def run_task(
 def start_worker() -> None:
     """Leave Ctrl-C to the main process, and import what fits need before the first task."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.simplefilter("ignore")
     with suppress(ImportError):
         import mercerless.comparison.learners  # noqa: F401
 

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 import warnings
-from itertools import islice, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -12,200 +12,163 @@ import pandas as pd
 from mercerless.comparison.read.files import File
 from mercerless.comparison.read.options import ReadOptions
 
-NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-TWO_NUMBERS = re.compile(r"\s*[+-]?\d[\d.,]*\s+[+-]?\d[\d.,]*\s*")
 #: Words that mean a gap, beside those of pandas.
 GAPS = ("?",)
-#: Separators in the order they are tried; None is any white space.
-SEPARATORS = ("\t", ";", ",", "|", None)
-SAMPLE_LINES = 30
-SAMPLE_CELLS = 40_000
-NAMED = {"tab": "\t", "\\t": "\t", "space": None, "comma": ",", "semicolon": ";", "bar": "|"}
+NAMED_MARKS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}
+#: Separators in the order they are tried; a space is any white space.
+MARKS = ("\t", ";", ",", "|", " ")
+#: Lines and columns that decide about the separator and the header.
+N_LINES, N_COLUMNS = 30, 1000
+#: Cells that would be numbers with another separator or decimal point.
+UNCLEAR = re.compile(r"\s*[+-]?\d+,\d+\s*|\s*[+-]?\d[\d.,]*\s+[+-]?\d[\d.,]*\s*")
 
 
 def read_delimited(file: File, options: ReadOptions) -> pd.DataFrame:
-    """Return the cells of a text file; a triangle of a matrix has gaps above its diagonal."""
+    """The cells of a text file; `attrs["header"]` says whether it has a header."""
     lines = [line for line in file.text.splitlines() if line.strip()]
-    if lines and lines[0].lower().startswith("sep=") and len(lines[0]) == 5:
-        options = ReadOptions.from_dict(options.as_dict() | {"sep": lines[0][4]})
-        lines = lines[1:]
-    start = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    lines = lines[start:]
+    while lines and lines[0].startswith("#"):
+        del lines[0]
     if not lines:
         raise ValueError(f"{file.name!r} has no rows.")
-    n_cells = 1 + max(lines[0].count(mark) for mark in "\t;,| ")
-    sample = lines[: max(4, min(SAMPLE_LINES, SAMPLE_CELLS // n_cells))]
-    separator = find_separator(sample, file, options)
-    rows = split(sample, separator)
-    if is_triangle(rows) and is_triangle(split(lines, separator)):
-        return read_triangle(split(lines, separator), file.name)
-    has_header = has_names(rows, options, file.name, len(lines))
-    header = name_columns(rows, has_header, file.name)
-    check_widths(lines, separator, len(header), file.name)
-    frame = parse(lines[has_header:], separator, header, file, options)
-    frame.attrs["header"] = "yes" if has_header else "no"
+    mark = find_mark(lines[:N_LINES], options, file.name)
+    if is_triangle(widths_of(lines[:N_LINES], mark)) and is_triangle(widths_of(lines, mark)):
+        return read_triangle(split(lines, mark), file.name)
+    first, second = (split(lines[:2], mark) * 2)[:2]
+    width = max(len(first), len(second))
+    check_widths(lines, mark, width, file.name)
+    is_header = has_header(first, lines, mark, width, file, options)
+    names = name_columns(first, width, file.name) if is_header else None
+    frame = parse(lines[is_header:], mark, width, file, options)
+    frame.columns = pd.Index(names or [f"column {j + 1}" for j in range(width)])
+    frame.attrs["header"] = "yes" if is_header else "no"
     check_decimals(frame, file.name, options)
     return frame
 
 
-def split(lines: list[str], separator: str | None) -> list[list[str]]:
+def split(lines: list[str], mark: str) -> list[list[str]]:
     """Cells of every line."""
-    if separator is None:
+    if mark == " ":
         lines = [" ".join(line.split()) for line in lines]
-    return list(csv.reader(lines, delimiter=separator or " "))
+    return list(csv.reader(lines, delimiter=mark))
 
 
-def find_separator(lines: list[str], file: File, options: ReadOptions) -> str | None:
+def widths_of(lines: list[str], mark: str) -> list[int]:
+    """Number of cells of every line."""
+    return [len(cells) for cells in split(lines, mark)]
+
+
+def is_triangle(widths: list[int]) -> bool:
+    """Whether every row has one cell more than the row above."""
+    return len(widths) > 2 and all(below - above == 1 for above, below in pairwise(widths))
+
+
+def find_mark(lines: list[str], options: ReadOptions, name: str) -> str:
     """The given separator, or the first that divides all lines into equally many cells."""
     if options.sep is not None:
-        separator = NAMED.get(options.sep.lower(), options.sep)
-        if separator is not None and len(separator) != 1:
+        mark = NAMED_MARKS.get(options.sep.lower(), options.sep)
+        if len(mark) != 1:
             raise ValueError(
-                f"--sep {options.sep!r} is not one character, and not one of {', '.join(NAMED)}."
+                f"--sep {options.sep!r} is not one character, and not one of {', '.join(NAMED_MARKS)}."
             )
-        return separator
-    for separator in SEPARATORS:
-        if separator is not None and separator not in lines[0] + lines[-1]:
+        return mark
+    for mark in MARKS:
+        if mark not in lines[-1]:
             continue
-        widths = [len(cells) for cells in split(lines, separator)]
-        is_grid = len(set(widths)) == 1 and widths[0] > 1
+        widths = widths_of(lines, mark)
+        is_grid = len(set(widths[1:])) <= 1 and widths[-1] > 1
         # R leaves out the name of the column of row names
-        is_from_r = len(set(widths[1:])) == 1 and widths[0] == widths[1] - 1 > 0
-        if is_grid or is_from_r or is_triangle(split(lines, separator)):
-            return separator
-    return raise_if_ragged(lines, file.name)
-
-
-def raise_if_ragged(lines: list[str], name: str) -> str:
-    """Return a separator that leaves each line whole; raise if some lines seem to have several cells."""
-    for separator in SEPARATORS[:-1]:
-        if not any(separator in line for line in lines):
-            continue
-        widths = [len(cells) for cells in split(lines, separator)]
-        usual = max(set(widths), key=widths.count)
-        if usual > 1:
-            line = next(i for i, width in enumerate(widths) if width != usual)
-            raise ValueError(
-                f"{name!r}: line {line + 1} has {widths[line]} cells, most lines {usual}; correct "
-                "or delete that line, or name the separator with --sep."
-            )
+        if (is_grid and widths[0] in (widths[-1], widths[-1] - 1)) or is_triangle(widths):
+            return mark
+    for mark in MARKS[:-1]:
+        widths = widths_of(lines, mark)
+        check_widths(lines, mark, max(set(widths), key=widths.count), name)
     return "\t"
 
 
-def check_widths(lines: list[str], separator: str | None, width: int, name: str) -> None:
-    """Raise if a line without quotes has more or fewer cells than the others; pandas would fill them up."""
+def check_widths(lines: list[str], mark: str, width: int, name: str) -> None:
+    """Raise if a line without quotes has more or fewer cells than others; pandas would fill it up."""
     for number, line in enumerate(lines, 1):
-        if '"' in line:
-            continue
-        n_cells = len(line.split()) if separator is None else line.count(separator) + 1
-        if n_cells != width and not (number == 1 and n_cells == width - 1):
+        n_cells = len(line.split()) if mark == " " else line.count(mark) + 1
+        is_short_header = number == 1 and n_cells == width - 1
+        if n_cells != width and '"' not in line and not is_short_header:
             raise ValueError(
-                f"{name!r}: line {number} has {n_cells} cells, most lines {width}; correct or delete it, or "
-                "name the separator with --sep."
+                f"{name!r}: line {number} has {n_cells} cells, most lines {width}; correct or delete it, "
+                "or name the separator with --sep."
             )
 
 
-def is_triangle(rows: list[list[str]]) -> bool:
-    """Whether every row has one cell more, or one less, than the row above."""
-    widths = [len(row) for row in rows]
-    steps = {after - before for before, after in pairwise(widths)}
-    return len(rows) > 2 and steps in ({1}, {-1})
-
-
 def read_triangle(rows: list[list[str]], name: str) -> pd.DataFrame:
-    """A square of a lower triangle, or of an upper one written from the left, perhaps with names of rows.
+    """A square matrix of its lower triangle, perhaps with names of rows.
 
-    A lower triangle whose rows do not all end in the same number has no diagonal.
+    Rows without names that do not all end in the same number have no diagonal.
     """
-    is_named = not all(NUMBER.fullmatch(row[0]) for row in rows)
-    names = [row[0] for row in rows] if is_named else None
+    names = None if is_number(rows[0][0]) else [row[0] for row in rows]
+    values = rows if names is None else [row[1:] for row in rows]
+    if names is None and len({row[-1] for row in values}) > 1:
+        values = [[], *values]
+    K = np.zeros((len(values), len(values)))
     try:
-        values = [[float(cell) for cell in (row[1:] if is_named else row)] for row in rows]
+        for i, row in enumerate(values):
+            K[i, : len(row)] = row
     except ValueError:
         raise ValueError(f"{name!r} has a triangle of cells that are not all numbers.") from None
-    is_upper = len(values[0]) > len(values[-1])
-    if is_upper:
-        values = [row[::-1] for row in reversed(values)]
-    if not is_named and len({row[-1] for row in values}) > 1:
-        values = [[], *values]
-    table = np.zeros((len(values), len(values)))
-    for i, row in enumerate(values):
-        table[i, : len(row)] = row
-        table[: len(row), i] = row
-    if is_upper:
-        table = table[::-1, ::-1]
-    return pd.DataFrame(table, index=names, columns=names)
-
-
-def has_names(rows: list[list[str]], options: ReadOptions, name: str, n_lines: int) -> bool:
-    """Whether the first line names the columns.
-
-    It does if it has a word above numbers, or only words that are not below them, or if it counts the columns; it
-    does not if it has numbers above numbers. Raises if neither reading is safe.
-    """
-    if options.header is not None:
-        return options.header == "yes"
-    first, rest = rows[0], rows[1:]
-    if not rest:
-        return False
-    if len(first) == len(rest[0]) - 1:
-        return True
-    below = [[row[j] for row in rest if j < len(row)] for j in range(len(first))]
-    is_word_above_numbers = [
-        bool(cell.strip()) and not is_number(cell) and cells_are_numbers(cells)
-        for cell, cells in zip(first, below)
-    ]
-    numbers = [cell for cell in first if is_number(cell)]
-    if any(is_word_above_numbers):
-        return True
-    if len(first) == 1 and not numbers and len(set(below[0])) == len(below[0]):
-        raise ValueError(
-            f"{name!r}: is the first line, {first[0][:30]!r}, a header or a string like the others? Add "
-            "--header yes, --header no, or --format lines for a list of strings."
-        )
-    if not numbers:  # a header has words that its columns do not have
-        return not any(cell in cells for cell, cells in zip(first, below) if cell.strip())
-    counts = [str(i) for i in range(len(first) + 1)]
-    if n_lines != len(first) and numbers in (counts[: len(numbers)], counts[1 : len(numbers) + 1]):
-        if len(numbers) > 1 or (len(numbers) == len(first) - 1 and not first[0]):
-            return True
-    if not first[0].strip():
-        return True
-    are_years = all(re.fullmatch(r"\d+", cell) for cell in numbers) and len(set(numbers)) > 1
-    has_decimals = all(
-        any("." in cell or "e" in cell.lower() for cell in cells)
-        for cell, cells in zip(first, below)
-        if is_number(cell)
-    )
-    if are_years and has_decimals and len(set(numbers)) == len(numbers):
-        raise ValueError(
-            f"{name!r}: does the first line, {', '.join(first[:4])}, name the columns? Add --header yes "
-            "or --header no."
-        )
-    return False
+    return pd.DataFrame(K + np.tril(K, -1).T, names, names)
 
 
 def is_number(cell: str) -> bool:
     """Whether a cell is a plain number."""
-    return NUMBER.fullmatch(cell) is not None or DECIMAL_COMMA.fullmatch(cell) is not None
+    try:
+        return bool(np.isfinite(float(cell)))
+    except ValueError:
+        return False
 
 
-def cells_are_numbers(cells: list[str]) -> bool:
-    """Whether at least one cell is a number, and none is a word other than a gap."""
-    gaps = ("", "na", "nan", "null", "?", "n/a", "none")
-    filled = [cell for cell in cells if cell.strip().lower() not in gaps]
-    return bool(filled) and all(map(is_number, filled))
+def has_header(
+    first: list[str], lines: list[str], mark: str, width: int, file: File, options: ReadOptions
+) -> bool:
+    """Whether the first line names the columns; raises if that is not clear.
+
+    It does if it has a word above numbers, or only words that are not below them, or if it counts the columns.
+    """
+    if options.header is not None:
+        return options.header == "yes"
+    if len(first) < width or not first[0].strip():
+        return True
+    if len(lines) == 1:
+        return False
+    below = parse(lines[1:N_LINES], mark, width, file, options, most_columns=N_COLUMNS)
+    cells = dict(zip(below.columns, first))
+    has_numbers = {j for j in below if below[j].dtype.kind in "iuf" and below[j].notna().any()}
+    words = {j for j, cell in cells.items() if cell.strip() and not is_number(cell)}
+    words -= {j for j in words if cells[j] in (*GAPS, "NA", "NaN", "nan", "inf")}
+    if words & has_numbers:
+        return True
+    if words == set(cells):
+        if width == 1 and below[0].is_unique:
+            raise ValueError(
+                f"{file.name!r}: is the first line, {first[0][:30]!r}, a header or a string like the "
+                "others? Add --header yes, --header no, or --format lines for a list of strings."
+            )
+        return not any(cells[j] in below[j].to_numpy() for j in cells)
+    numbers = [float(cell) for cell in cells.values() if is_number(cell)]
+    counted = np.arange(len(numbers))
+    if len(numbers) > 1 and len(lines) != width:
+        if np.array_equal(numbers, counted) or np.array_equal(numbers, counted + 1):
+            return True
+    are_years = all(number.is_integer() for number in numbers)
+    has_decimals = all(below[j].dtype.kind == "f" for j in has_numbers)
+    if len(set(numbers)) == len(numbers) > 1 and are_years and has_decimals:
+        raise ValueError(
+            f"{file.name!r}: does the first line, {', '.join(first[:4])}, name the columns? Add "
+            "--header yes or --header no."
+        )
+    return False
 
 
-def name_columns(rows: list[list[str]], has_header: bool, name: str) -> list[str]:
-    """Names of the columns: the header, or their numbers from 1 on."""
-    width = len(rows[-1])
-    if not has_header:
-        return [f"column {j + 1}" for j in range(width)]
-    header = [cell.strip() for cell in rows[0]]
-    if len(header) == width - 1:
-        header = ["", *header]
+def name_columns(first: list[str], width: int, name: str) -> list[str]:
+    """Names of the columns from the header; the first may lack a name."""
+    header = [cell.strip() for cell in first]
+    header = [""] * (width - len(header)) + header
     header[1:] = [cell or f"column {j}" for j, cell in enumerate(header[1:], 2)]
     if len(set(header)) < len(header):
         twice = next(cell for cell in header if header.count(cell) > 1)
@@ -217,24 +180,29 @@ def name_columns(rows: list[list[str]], has_header: bool, name: str) -> list[str
 
 
 def parse(
-    lines: list[str], separator: str | None, header: list[str], file: File, options: ReadOptions
+    lines: list[str],
+    mark: str,
+    width: int,
+    file: File,
+    options: ReadOptions,
+    most_columns: int | None = None,
 ) -> pd.DataFrame:
-    """Cells by pandas; lines of another length raise."""
-    arguments = {"sep": separator} if separator else {"sep": r"\s+"}
+    """Cells by pandas, with numbered columns."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
+            frame = pd.read_csv(
                 io.StringIO("\n".join(lines)),
-                header=None,
-                names=header,
+                sep=r"\s+" if mark == " " else mark,
+                names=range(width),
+                usecols=None if most_columns is None else range(min(width, most_columns)),
                 index_col=False,
                 na_values=[*GAPS, *options.missing],
                 decimal=options.decimal or ".",
                 skipinitialspace=True,
                 low_memory=False,
-                **arguments,
             )
+            return frame.copy()  # a block of memory per type and not per column
     except (ValueError, pd.errors.ParserWarning) as error:
         reason = str(error).strip().splitlines()[0].rstrip(".")
         raise ValueError(
@@ -243,18 +211,14 @@ def parse(
 
 
 def check_decimals(frame: pd.DataFrame, name: str, options: ReadOptions) -> None:
-    """Raise if a column holds numbers with a decimal comma and nothing was said about it."""
+    """Raise if a column has only cells that may be numbers with a decimal comma, and nothing was said about it."""
     if options.decimal is not None:
         return
-    for column in frame.columns[[not pd.api.types.is_numeric_dtype(d) for d in frame.dtypes]]:
-        cells = list(islice((cell for cell in frame[column] if isinstance(cell, str)), 200))
-        if cells and all(map(DECIMAL_COMMA.fullmatch, cells)):
+    for column in frame.select_dtypes(exclude=["number", "bool"]):
+        cells = frame[column].dropna().astype(str).head(200)
+        if len(cells) and all(map(UNCLEAR.fullmatch, cells)):
             raise ValueError(
-                f"{name!r}: is the comma in {cells[0]!r} (column {column!r}) a decimal point? Add "
-                "--decimal , (or --decimal . if these are words)."
-            )
-        if cells and all(map(TWO_NUMBERS.fullmatch, cells)):
-            raise ValueError(
-                f"{name!r}: what separates the numbers in {cells[0]!r}? Name it with --sep space, tab, "
-                "comma or semicolon, and --decimal , if the comma is a decimal point."
+                f"{name!r}: how are the numbers in {cells.iloc[0]!r} (column {column!r}) written? Add "
+                "--decimal , if the comma is a decimal point (--decimal . if these are words), and name "
+                "what separates them with --sep space, tab, comma or semicolon."
             )

@@ -6,21 +6,19 @@ import io
 import lzma
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 #: Endings of file names, and the formats that they stand for.
 ENDINGS = {
-    "text": ".csv .tsv .tab .txt .dat .data .lsmat .dm .dist",
+    "text": ".csv .tsv .tab .txt .dat .data .lsmat",
     "excel": ".xlsx .xlsm .xls .xlsb .ods",
     "parquet": ".parquet .pq",
-    "feather": ".feather .arrow",
-    "stata": ".dta",
     "json": ".json .jsonl .ndjson",
     "npy": ".npy",
     "npz": ".npz",
-    "mat": ".mat",
     "mtx": ".mtx",
     "rds": ".rds",
     "arff": ".arff",
@@ -28,19 +26,11 @@ ENDINGS = {
     "fasta": ".fasta .fa .faa .fna .fas",
     "smiles": ".smi .smiles",
     "hits": ".m8 .b6 .blast .outfmt6",
-    "phylip": ".phy .phylip",
 }
 #: Names for --format; "lines" is one string per line, "pairs" a line per pair of items.
 FORMATS = (*ENDINGS, "lines", "pairs")
 FORMAT_OF = {ending: name for name, endings in ENDINGS.items() for ending in endings.split()}
-MAGIC = {
-    b"\x93NUMPY": "npy",
-    b"PAR1": "parquet",
-    b"ARROW1": "feather",
-    b"<stata_dta>": "stata",
-    b"MATLAB 5": "mat",
-    b"%%MatrixMarket": "mtx",
-}
+MAGIC = {b"\x93NUMPY": "npy", b"PAR1": "parquet", b"%%MatrixMarket": "mtx"}
 #: First bytes that decide if the ending is one of text, or none.
 TEXT_MAGIC = {b">": "fasta", b"@relation": "arff", b"@problemname": "ts"}
 #: First bytes of files that hold no data this package reads, and what to do.
@@ -122,7 +112,7 @@ def open_file(path: str, form: str | None = None) -> File:
         if content.startswith(mark):
             try:
                 content = decompress(content)
-            except (OSError, EOFError, lzma.LZMAError) as error:
+            except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
                 raise ValueError(f"{name!r} is a damaged compressed file: {error}.") from None
     ending = file.suffix.lower()
     if ending in COMPRESSED:

@@ -2,40 +2,20 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from io import StringIO
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mercerless.comparison.read.delimited import GAPS, read_delimited
 from mercerless.comparison.read.files import File
-from mercerless.comparison.read.options import ReadOptions
+from mercerless.comparison.read.items import Column, Items, Pairs
+from mercerless.comparison.read.options import MATRICES, ReadOptions
 from mercerless.core.optional import import_optional
 
-
-@dataclass(frozen=True)
-class Items:
-    """Strings or series, their names and labels as far as the file has them."""
-
-    values: Sequence[Any]
-    names: Sequence[str] | None = None
-    labels: NDArray | None = None
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """A number for each pair of items; `is_sparse` if those not listed are unlike."""
-
-    frame: pd.DataFrame  # columns "from", "to" and "value"
-    is_sparse: bool
-    kind: str | None = None
-
-
-Content: TypeAlias = pd.DataFrame | dict[str, Any] | Items | Pairs
+Content: TypeAlias = pd.DataFrame | dict[str, Any] | Items
 #: Names of the columns of BLAST's and DIAMOND's tables without a header.
 HIT_COLUMNS = (
     "qseqid sseqid pident length mismatch gapopen qstart qend sstart send evalue bitscore".split()
@@ -43,8 +23,6 @@ HIT_COLUMNS = (
 QUERIES = ("qseqid", "query", "query id", "query_id", "qaccver")
 SUBJECTS = ("sseqid", "target", "subject", "subject id", "subject_id", "saccver")
 SCORES = ("bitscore", "bits", "bit score", "bit_score")
-#: Header of the third column of a list of pairs, and the kind of its numbers.
-PAIR_VALUES = {"similarity": "similarity", "distance": "distance", "dissimilarity": "dissimilarity"}
 
 
 def read_content(file: File, options: ReadOptions) -> Content:
@@ -66,57 +44,55 @@ def read_content(file: File, options: ReadOptions) -> Content:
 def read_text(file: File, options: ReadOptions) -> Content:
     """Delimited cells, or hits or pairs if the header says so."""
     frame = read_delimited(file, options)
-    return frame if options.kind == "table" else as_pairs(frame)
-
-
-def as_pairs(frame: pd.DataFrame) -> Content:
-    """Pairs if the header names them as hits or as pairs with a value; else the frame."""
-    by_name = {str(name).lower().lstrip("#").strip(): name for name in frame.columns}
-    query, subject, score = (
-        next((by_name[name] for name in names if name in by_name), None)
-        for names in (QUERIES, SUBJECTS, SCORES)
-    )
-    if query is not None and subject is not None and score is not None:
-        return to_pairs(frame[[query, subject, score]], True, "similarity")
-    if frame.shape[1] == 3:
-        kind = PAIR_VALUES.get(str(frame.columns[2]).lower())
-        if kind is not None and set(frame.iloc[:, 0]) & set(frame.iloc[:, 1]):
-            return to_pairs(frame, False, kind)
+    if options.kind == "table":
+        return frame
+    hits = named_hits(frame)
+    if hits is not None:
+        return Items(hits)
+    kind = str(frame.columns[-1]).lower()
+    is_pairs = frame.shape[1] == 3 and kind in MATRICES
+    if is_pairs and set(frame.iloc[:, 0]) & set(frame.iloc[:, 1]):
+        return Items(to_pairs(frame, kind))
     return frame
 
 
-def to_pairs(frame: pd.DataFrame, is_sparse: bool, kind: str | None = None) -> Pairs:
+def named_hits(frame: pd.DataFrame) -> Pairs | None:
+    """Hits if the header names a query, a subject and a score."""
+    by_name = {str(name).lower().lstrip("#").strip(): name for name in frame.columns}
+    found = [
+        next((by_name[name] for name in names if name in by_name), None)
+        for names in (QUERIES, SUBJECTS, SCORES)
+    ]
+    return None if None in found else to_pairs(frame[found], "hits")
+
+
+def to_pairs(frame: pd.DataFrame, kind: str | None) -> Pairs:
     """The three columns by their names."""
-    pairs = frame.set_axis(["from", "to", "value"], axis=1)
-    pairs = pairs.astype({"from": str, "to": str})
-    if not pd.api.types.is_numeric_dtype(pairs["value"]) or pairs["value"].isna().any():
-        raise ValueError("some pairs have no number as their value")
-    return Pairs(pairs, is_sparse, kind)
-
-
-def read_hits(file: File, options: ReadOptions) -> Pairs:
-    """The 12 columns of BLAST and DIAMOND, or a table with their names as its header."""
-    frame = read_delimited(file, ReadOptions(sep=options.sep, decimal="."))
-    named = as_pairs(frame)
-    if isinstance(named, Pairs):
-        return named
-    if frame.shape[1] != len(HIT_COLUMNS):
-        raise ValueError(
-            f"it has {frame.shape[1]} columns and not the {len(HIT_COLUMNS)} of BLAST's format 6"
-        )
-    frame.columns = pd.Index(HIT_COLUMNS)
-    return to_pairs(frame[["qseqid", "sseqid", "bitscore"]], True, "similarity")
-
-
-def read_pairs(file: File, options: ReadOptions) -> Pairs:
-    """Two columns of names and one of numbers."""
-    frame = read_delimited(file, options)
     if frame.shape[1] != 3:
         raise ValueError(
             f"it has {frame.shape[1]} columns; a list of pairs has three: two items and a number"
         )
-    kind = PAIR_VALUES.get(str(frame.columns[2]).lower())
-    return to_pairs(frame, False, kind)
+    pairs = frame.set_axis(["from", "to", "value"], axis=1)
+    pairs = pairs.astype({"from": str, "to": str})
+    if not pd.api.types.is_numeric_dtype(pairs["value"]) or pairs["value"].isna().any():
+        raise ValueError("some pairs have no number as their value")
+    return Pairs(pairs, kind)
+
+
+def read_hits(file: File, options: ReadOptions) -> Items:
+    """The 12 columns of BLAST and DIAMOND, or a table with their names as its header."""
+    frame = read_delimited(file, ReadOptions(sep=options.sep, decimal="."))
+    hits = named_hits(frame)
+    if hits is None and frame.shape[1] == len(HIT_COLUMNS):
+        hits = named_hits(frame.set_axis(HIT_COLUMNS, axis=1))
+    return Items(to_pairs(frame, "hits") if hits is None else hits)
+
+
+def read_pairs(file: File, options: ReadOptions) -> Items:
+    """Two columns of names and one of numbers."""
+    frame = read_delimited(file, options)
+    kind = str(frame.columns[-1]).lower()
+    return Items(to_pairs(frame, kind if kind in MATRICES else None))
 
 
 def read_excel(file: File, options: ReadOptions) -> pd.DataFrame:
@@ -156,10 +132,6 @@ def read_json(file: File, options: ReadOptions) -> pd.DataFrame:
         content = json.loads(text)
     except json.JSONDecodeError:
         content = [json.loads(line) for line in text.splitlines() if line.strip()]
-    if isinstance(content, dict) and isinstance(content.get("data"), list):
-        records = content["data"]
-        named = "columns" in content and isinstance(records[0], list)
-        return pd.DataFrame(records, columns=content["columns"] if named else None)
     return pd.DataFrame(content)
 
 
@@ -171,20 +143,6 @@ def read_npz(file: File, options: ReadOptions) -> dict[str, Any]:
 
         return {"matrix": load_npz(file.buffer)}
     return arrays
-
-
-def read_mat(file: File, options: ReadOptions) -> dict[str, Any]:
-    """Arrays of MATLAB."""
-    from scipy.io import loadmat
-
-    content = loadmat(file.buffer, simplify_cells=True)
-    arrays = {
-        name: np.asarray(value) for name, value in content.items() if not name.startswith("_")
-    }
-    return {
-        name: array.astype(str) if array.dtype == object else array
-        for name, array in arrays.items()
-    }
 
 
 def read_mtx(file: File, options: ReadOptions) -> dict[str, Any]:
@@ -223,7 +181,7 @@ def read_arff(file: File, options: ReadOptions) -> pd.DataFrame:
         skipinitialspace=True,
         na_values=[*GAPS, *options.missing],
     )
-    frame.attrs["target"] = names[-1]
+    frame.attrs["labels"] = names[-1]
     return frame
 
 
@@ -234,23 +192,16 @@ def read_series(file: File, options: ReadOptions) -> Items:
         raise ValueError("its values have time stamps; write them without")
     has_labels = re.search(r"(?im)^\s*@(classlabel|targetlabel)\s+true", head) is not None
     cells = [line.strip().split(":") for line in rows.splitlines() if line.strip()]
-    labels = np.array([row.pop().strip() for row in cells]) if has_labels else None
+    labels = None
+    if has_labels:
+        given = pd.Series([row.pop().strip() for row in cells])
+        numbers = pd.to_numeric(given, errors="coerce")
+        labels = Column((given if numbers.isna().any() else numbers).to_numpy())
     values = []
     for row in cells:
-        channels = [[float(x) if x.strip() != "?" else np.nan for x in c.split(",")] for c in row]
-        values.append(np.array(channels))
-    if labels is not None and is_numeric(labels):
-        labels = labels.astype(float)
+        channels = [np.array(c.replace("?", "nan").split(","), dtype=float) for c in row]
+        values.append(channels[0] if len(channels) == 1 else np.array(channels))
     return Items(values, labels=labels)
-
-
-def is_numeric(labels: NDArray) -> bool:
-    """Whether all labels are numbers."""
-    try:
-        labels.astype(float)
-    except ValueError:
-        return False
-    return True
 
 
 def read_fasta(file: File, options: ReadOptions) -> Items:
@@ -280,33 +231,13 @@ def read_lines(file: File, options: ReadOptions) -> Items:
     return Items([line.strip() for line in file.text.splitlines() if line.strip()])
 
 
-def read_phylip(file: File, options: ReadOptions) -> pd.DataFrame:
-    """A matrix of distances, or its lower triangle, after a line with the number of items."""
-    words = file.text.split()
-    size, rows = (
-        int(words[0]),
-        [row.split() for row in re.split(r"\n(?=\S)", file.text.strip())[1:]],
-    )
-    if len(rows) != size:
-        raise ValueError(f"its first line says {size} items, but it has {len(rows)}")
-    D = np.zeros((size, size))
-    for i, row in enumerate(rows):
-        D[i, : len(row) - 1] = [float(cell) for cell in row[1:]]
-    names = [row[0] for row in rows]
-    is_lower = len(rows[0]) <= 2 < size
-    return pd.DataFrame(np.maximum(D, D.T) if is_lower else D, names, names)
-
-
 READERS: dict[str, Callable[[File, ReadOptions], Content]] = {
     "text": read_text,
     "excel": read_excel,
     "parquet": lambda file, _: pd.read_parquet(file.buffer),
-    "feather": lambda file, _: pd.read_feather(file.buffer),
-    "stata": lambda file, _: pd.read_stata(file.buffer),
     "json": read_json,
     "npy": lambda file, _: {"matrix": np.load(file.buffer, allow_pickle=False)},
     "npz": read_npz,
-    "mat": read_mat,
     "mtx": read_mtx,
     "rds": read_rds,
     "arff": read_arff,
@@ -314,7 +245,6 @@ READERS: dict[str, Callable[[File, ReadOptions], Content]] = {
     "fasta": read_fasta,
     "smiles": read_smiles,
     "hits": read_hits,
-    "phylip": read_phylip,
     "lines": read_lines,
     "pairs": read_pairs,
 }
