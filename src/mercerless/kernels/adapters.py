@@ -164,17 +164,17 @@ class GaussianProcessKernel(Kernel):
 
     def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
         # scikit-learn differentiates square matrices only, so a rectangle is cut out of the square of all rows
-        X, Y, G, same = check_cotangent(X, Y, G)
+        X, Y, G = check_cotangent(X, Y, G)
         if not len(self.theta):
             return np.zeros(0)
-        rows = X if same else np.vstack([X, Y])
+        rows = X if Y is X else np.vstack([X, Y])
         check_memory(
             8 * len(rows) ** 2 * (len(self.theta) + 1),
             "scikit-learn's tensor of kernel derivatives",
             remedy="use one of mercerless.kernels, which need no tensor",
         )
         tensor = self.kernel(rows, eval_gradient=True)[1]
-        block = tensor if same else tensor[: len(X), len(X) :]
+        block = tensor if Y is X else tensor[: len(X), len(X) :]
         return np.einsum("ij,ijp->p", G, block)
 
 

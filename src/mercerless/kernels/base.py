@@ -1,16 +1,16 @@
 """The kernel contract, the algebra of kernels, and evaluation in row blocks."""
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
 
-from mercerless.core.memory import row_blocks
 from mercerless.core.threads import allowed_threads, one_blas_thread
 from mercerless.core.validation import check_real
 
@@ -85,8 +85,6 @@ class Kernel(BaseEstimator):
     _by_products: bool = False
     #: Whether a parameter may have one value per feature.
     _per_feature: bool = True
-    #: The fewest rows of a tile, if there are few features: a matrix product of fewer would be slow.
-    _min_rows: int = 64
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
         """The matrix of ``k(x, y)`` for all rows x of X and y of Y.
@@ -104,34 +102,25 @@ class Kernel(BaseEstimator):
             The matrix; float32 when both inputs are.
         """
         X, Y, same = check_pair(X, Y)
-        self._check_features(X.shape[1])
+        n_features = X.shape[1]
+        self._check_features(n_features)
         out = np.empty((len(X), len(Y)), dtype=np.result_type(X, Y))
-        is_symmetric = same and self.symmetric
-        is_dominated_by_products = X.shape[1] >= 128 and len(X) < 10 * X.shape[1]
-        if is_symmetric and self._by_products and is_dominated_by_products:
-            with one_blas_thread():  # threads of BLAS would change the last bits
-                self._fill_from_products(X, out)
-            np.fill_diagonal(out, self.diag(X))
-            return out
         prepared = self._prepare(X, Y)
 
         def evaluate(rows: slice, columns: slice, block: NDArray) -> None:
             self._evaluate(X[rows], Y[columns], block, prepared, rows, columns)
 
-        def evaluate_rows(rows: slice) -> None:
-            evaluate(rows, slice(0, len(Y)), out[rows])
-
-        is_wide = X.shape[1] >= 64
-        min_symmetric = 500 if is_wide else 1200  # for fewer rows mirroring costs what it saves
-        if not self._by_tiles:
-            over_row_blocks(evaluate_rows, len(X), len(Y), out.itemsize)
-        elif is_symmetric and len(X) >= min_symmetric:
+        n = len(X)
+        is_symmetric = same and self.symmetric
+        # of the products of all rows with themselves BLAS computes one half
+        at_once = self._by_products and n_features >= 128 and n < 10 * n_features
+        min_rows = 500 if n_features >= 64 else 1200  # of fewer rows mirroring costs what it saves
+        if is_symmetric and self._by_tiles and not at_once and n >= min_rows:
             fill_symmetric(evaluate, out)
-        elif self._by_products:
-            slabs = list(slices(0, len(X), 512))
-            _in_threads(evaluate_rows, slabs, out.size)
         else:
-            fill_tiles(evaluate, out, min_rows=256 if is_wide else self._min_rows)
+            height = 512 if self._by_products else max(64, 2**16 // len(Y))
+            blocks = list(slices(0, n, n if is_symmetric and at_once else height))
+            _in_threads(lambda rows: evaluate(rows, slice(0, len(Y)), out[rows]), blocks, out.size)
         if is_symmetric:
             np.fill_diagonal(out, self.diag(X))
         return out
@@ -168,7 +157,7 @@ class Kernel(BaseEstimator):
         ndarray of shape (n_theta,)
             The gradient, in float64.
         """
-        X, Y, G, _ = check_cotangent(X, Y, G)
+        X, Y, G = check_cotangent(X, Y, G)
         self._check_features(X.shape[1])
         if not self.parameters:
             return np.zeros(0)
@@ -193,10 +182,6 @@ class Kernel(BaseEstimator):
         """Fill `out` with the values of these rows and columns, whose places in the matrix are also given."""
         raise NotImplementedError
 
-    def _fill_from_products(self, X: NDArray, out: NDArray) -> None:
-        """Fill the symmetric matrix from the inner products of all rows, half of which BLAS computes."""
-        raise NotImplementedError
-
     def _pull(self, X: NDArray, Y: NDArray, G: NDArray, prepared: Any, rows: slice) -> NDArray:
         """The derivative of ``sum(G * k)`` in the parameters themselves, concatenated."""
         raise NotImplementedError
@@ -217,26 +202,34 @@ class Kernel(BaseEstimator):
                 kind = "positive" if is_positive else "finite"
                 raise ValueError(f"{name} needs {kind} {parameter.name}, not {value}.")
 
+    def _flat(self, values: Iterable[Any]) -> NDArray:
+        """One value per parameter, or an array like it, entry by entry like `theta`."""
+        parts = [
+            np.broadcast_to(value, np.shape(getattr(self, p.name))).ravel()
+            for p, value in zip(self.parameters, values)
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def _current(self) -> NDArray:
+        return self._flat(getattr(self, p.name) for p in self.parameters)
+
+    def _is_log(self) -> NDArray:
+        return self._flat(p.scale == "log" for p in self.parameters).astype(bool)
+
+    def _to_theta(self, values: NDArray) -> NDArray:
+        return np.log(values, out=values, where=self._is_log())
+
     @property
     def theta(self) -> NDArray:
         """The tunable parameters as one vector, positive ones as logarithms; `pullback` differentiates in it."""
-        values = self._flat_parameters()
-        return np.concatenate(
-            [np.log(v) if p.scale == "log" else v for p, v in zip(self.parameters, values)]
-            or [np.zeros(0)]
-        )
-
-    def _flat_parameters(self) -> list[NDArray]:
-        return [np.asarray(getattr(self, p.name), dtype=float).ravel() for p in self.parameters]
+        return self._to_theta(self._current())
 
     @property
     def bounds(self) -> NDArray:
         """The range of every entry of `theta`, of shape (n_theta, 2), as ``scipy.optimize.minimize`` takes it."""
-        rows = []
-        for p in self.parameters:
-            low, high = np.log([p.low, p.high]) if p.scale == "log" else (p.low, p.high)
-            rows += [(low, high)] * np.size(getattr(self, p.name))
-        return np.array(rows, dtype=float).reshape(-1, 2)
+        low = self._flat(p.low for p in self.parameters)
+        high = self._flat(p.high for p in self.parameters)
+        return np.column_stack([self._to_theta(low), self._to_theta(high)])
 
     def with_theta(self, theta: ArrayLike) -> Self:
         """A copy with other tunable parameters.
@@ -251,22 +244,19 @@ class Kernel(BaseEstimator):
         Kernel
             A new kernel; this one is unchanged.
         """
-        theta = check_theta(theta, len(self.theta))
+        is_log = self._is_log()
+        rest = check_theta(theta, len(is_log)).copy()
+        np.exp(rest, out=rest, where=is_log)
         values: dict[str, Any] = {}
         for p in self.parameters:
-            old = np.asarray(getattr(self, p.name), dtype=float)
-            new = theta[: old.size].reshape(old.shape)
-            theta = theta[old.size :]
-            new = np.exp(new) if p.scale == "log" else new.copy()
-            values[p.name] = new if old.ndim else float(new)
+            shape = np.shape(getattr(self, p.name))
+            new, rest = np.split(rest, [int(np.prod(shape))])
+            values[p.name] = new.reshape(shape) if shape else float(new[0])
         return clone(self).set_params(**values)
 
     def _chain(self) -> NDArray:
         """d parameter / d theta, entry by entry."""
-        values = self._flat_parameters()
-        return np.concatenate(
-            [v if p.scale == "log" else np.ones_like(v) for p, v in zip(self.parameters, values)]
-        )
+        return np.where(self._is_log(), self._current(), 1.0)
 
     def __add__(self, other: "Kernel | float") -> "Kernel":
         return Sum(self, _as_operand(other))
@@ -386,13 +376,15 @@ class Scale(Kernel):
         return Scale(self.kernel.with_theta(theta[:-1]), float(theta[-1]))
 
     def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
-        X, Y, G, _ = check_cotangent(X, Y, G)
+        X, Y, G = check_cotangent(X, Y, G)
         inner = self.kernel.pullback(X, Y, G) * self.factor
         return np.append(inner, np.vdot(G, self.kernel(X, Y)))
 
 
 class _Pair(Kernel):
     """Base of sums, differences and products of two kernels."""
+
+    _combine: np.ufunc
 
     def __init__(self, left: Kernel, right: Kernel):
         self.left = left
@@ -427,7 +419,13 @@ class _Pair(Kernel):
         theta = check_theta(theta, len(self.theta))
         return type(self)(self.left.with_theta(theta[:cut]), self.right.with_theta(theta[cut:]))
 
-    def _combine(self, left: NDArray, right: NDArray) -> NDArray:
+    def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
+        X, Y, G = check_cotangent(X, Y, G)
+        left, right = self._cotangents(X, Y, G)
+        return np.concatenate([self.left.pullback(X, Y, left), self.right.pullback(X, Y, right)])
+
+    def _cotangents(self, X: NDArray, Y: NDArray, G: NDArray) -> tuple[NDArray, NDArray]:
+        """The cotangents of both operands."""
         raise NotImplementedError
 
 
@@ -446,11 +444,10 @@ class Sum(_Pair):
     array([2., 2.])
     """
 
-    def _combine(self, left, right):
-        return left + right
+    _combine = np.add
 
-    def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
-        return np.concatenate([self.left.pullback(X, Y, G), self.right.pullback(X, Y, G)])
+    def _cotangents(self, X, Y, G):
+        return G, G
 
 
 class Difference(_Pair):
@@ -468,16 +465,11 @@ class Difference(_Pair):
     array([0., 0.])
     """
 
-    @property
-    def definite(self) -> bool | None:  # type: ignore[override]
-        """Whether every matrix is positive semi-definite; None if unknown."""
-        return None
+    definite = None
+    _combine = np.subtract
 
-    def _combine(self, left, right):
-        return left - right
-
-    def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
-        return np.concatenate([self.left.pullback(X, Y, G), -self.right.pullback(X, Y, G)])
+    def _cotangents(self, X, Y, G):
+        return G, -G
 
 
 class Product(_Pair):
@@ -495,81 +487,27 @@ class Product(_Pair):
     array([ 1., 25.])
     """
 
-    def _combine(self, left, right):
-        return left * right
+    _combine = np.multiply
 
-    def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
-        X, Y, G, _ = check_cotangent(X, Y, G)
-        return np.concatenate(
-            [
-                self.left.pullback(X, Y, G * self.right(X, Y)),
-                self.right.pullback(X, Y, G * self.left(X, Y)),
-            ]
-        )
+    def _cotangents(self, X, Y, G):
+        return G * self.right(X, Y), G * self.left(X, Y)
 
 
 def over_row_blocks(
-    work: Callable[[slice], None],
-    n_rows: int,
-    n_columns: int,
-    itemsize: int,
-    *,
-    block_bytes: int = 2**19,
+    work: Callable[[slice], None], n_rows: int, n_columns: int, itemsize: int
 ) -> None:
     """Call ``work(rows)`` for blocks of rows that fit the cache, on as many threads as the user allows.
 
-    `n_columns` counts the columns in use at a time, `itemsize` their bytes. Blocks of `block_bytes` stay in the
+    `n_columns` counts the columns in use at a time, `itemsize` their bytes. Blocks of half a megabyte stay in the
     second-level cache between the matrix product and the elementwise part.
     """
-    bytes_per_row = n_columns * itemsize
-    blocks = list(row_blocks(n_rows, bytes_per_row, max(block_bytes, 16 * bytes_per_row)))
-    _in_threads(work, blocks, n_rows * n_columns)
+    height = max(16, 2**19 // (n_columns * itemsize))
+    _in_threads(work, list(slices(0, n_rows, height)), n_rows * n_columns)
 
 
-def in_pieces(elementwise: Callable[[NDArray], object], block: NDArray) -> None:
-    """Call ``elementwise(piece)``, which works in place, for pieces of rows that fit the second-level cache."""
-    for rows in cached_pieces(block):
-        elementwise(block[rows])
-
-
-def over_pieces(work: Callable[[slice], None], block: NDArray) -> None:
-    """Call ``work(rows)`` for the same pieces, on several threads if the block is large."""
-    _in_threads(work, cached_pieces(block), block.size)
-
-
-def cached_pieces(block: NDArray, *, n_entries: int = 2**16) -> list[slice]:
+def cached_pieces(block: NDArray) -> Iterator[slice]:
     """Slices of the rows of a block, each of which fits the second-level cache."""
-    height = max(1, n_entries // max(1, block.shape[1]))
-    return list(slices(0, len(block), height))
-
-
-def fill_tiles(
-    evaluate: Callable[[slice, slice, NDArray], None],
-    out: NDArray,
-    *,
-    min_rows: int,
-    n_entries: int = 2**16,
-) -> None:
-    """Call ``evaluate(rows, columns, tile)`` for all tiles of `out`, whole rows if they are short.
-
-    Tiles are contiguous. With the default number of entries they stay in the second-level cache between the distances
-    and the elementwise part. Whole rows are filled in their place, others are copied there; but a matrix product of
-    fewer than `min_rows` would be slow, and of wide data the columns of whole rows would not stay in the cache.
-    """
-    n_rows, n_columns = out.shape
-    height = max(min_rows, n_entries // max(1, n_columns))
-    height = max(1, min(height, n_rows))
-    width = n_entries // height
-
-    def fill(rows: slice) -> None:
-        if n_columns <= width:
-            evaluate(rows, slice(0, n_columns), out[rows])
-            return
-        for columns, tile in _tiles(rows, slices(0, n_columns, width), out.dtype):
-            evaluate(rows, columns, tile)
-            out[rows, columns] = tile
-
-    _in_threads(fill, list(slices(0, n_rows, height)), out.size)
+    return slices(0, len(block), max(1, 2**16 // max(1, block.shape[1])))
 
 
 def fill_symmetric(
@@ -580,13 +518,17 @@ def fill_symmetric(
     Lines of a tile whose length is a power of two would share few places in the cache, and mirroring would be slow.
     """
     n = len(out)
-    below = np.tri(min(n, side), k=-1, dtype=bool)
 
     def fill(rows: slice) -> None:
-        for columns, tile in _tiles(rows, slices(rows.start, n, side), out.dtype):
+        height = rows.stop - rows.start
+        memory = np.empty(height * side, dtype=out.dtype)  # all tiles use it
+        for columns in slices(rows.start, n, side):
+            width = columns.stop - columns.start
+            tile = memory[: height * width].reshape(height, width)
             evaluate(rows, columns, tile)
             if columns == rows:
-                np.copyto(tile, tile.T.copy(), where=below[: len(tile), : len(tile)])
+                is_below = np.tri(height, k=-1, dtype=bool)
+                np.copyto(tile, tile.T.copy(), where=is_below)
             else:
                 out[columns, rows] = tile.T
             out[rows, columns] = tile
@@ -594,43 +536,25 @@ def fill_symmetric(
     _in_threads(fill, list(slices(0, n, side)), out.size)
 
 
-def _tiles(
-    rows: slice, all_columns: Iterator[slice], dtype: DTypeLike
-) -> Iterator[tuple[slice, NDArray]]:
-    """The slices of columns, each with a contiguous array for its tile; all use the same memory."""
-    height = rows.stop - rows.start
-    memory = np.empty(0, dtype=dtype)
-    for columns in all_columns:
-        width = columns.stop - columns.start
-        if len(memory) < height * width:
-            memory = np.empty(height * width, dtype=dtype)
-        yield columns, memory[: height * width].reshape(height, width)
-
-
 def slices(start: int, stop: int, step: int) -> Iterator[slice]:
     for first in range(start, stop, step):
         yield slice(first, min(first + step, stop))
 
 
-def _in_threads(
-    work: Callable[[slice], None], blocks: list[slice], n_entries: int, min_entries: int = 2**18
-) -> None:
+def _in_threads(work: Callable[[slice], None], blocks: list[slice], n_entries: int) -> None:
     """Call ``work(block)`` for all blocks, on as many threads as BLAS has, which is held to one meanwhile.
 
-    Blocks depend on the shapes only, so that results do not depend on the number of threads. With fewer than
-    `min_entries` a thread costs more than it saves.
+    Blocks depend on the shapes only, so that results do not depend on the number of threads. With fewer entries than
+    2^18 a thread costs more than it saves.
     """
-    threads = 1
-    if n_entries >= min_entries:
-        threads = min(allowed_threads(), len(blocks))
+    threads = min(allowed_threads(), len(blocks)) if n_entries >= 2**18 else 1
     with one_blas_thread(alone=True), np.errstate(under="ignore"):
         if threads == 1:
             for rows in blocks:
                 work(rows)
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                for _ in pool.map(work, blocks):
-                    pass
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            deque(pool.map(work, blocks), maxlen=0)
 
 
 def check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, bool]:
@@ -656,17 +580,13 @@ def check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, boo
 
 def check_cotangent(
     X: ArrayLike, Y: ArrayLike | None, G: ArrayLike
-) -> tuple[NDArray, NDArray, NDArray, bool]:
-    X, Y, same = check_pair(X, Y)
-    return X, Y, check_shape(G, (len(X), len(Y))), same
-
-
-def check_shape(G: ArrayLike, shape: tuple[int, int]) -> NDArray:
-    """The cotangent of a matrix of this shape."""
+) -> tuple[NDArray, NDArray, NDArray]:
+    X, Y, _ = check_pair(X, Y)
     G = check_real(G, "G")
+    shape = (len(X), len(Y))
     if G.shape != shape:
         raise ValueError(f"G has shape {G.shape} but k(X, Y) has shape {shape}; they must agree.")
-    return G
+    return X, Y, G
 
 
 def own_kernel(kernel: T) -> T:

@@ -4,19 +4,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercerless.core.validation import check_number, check_real
-from mercerless.kernels.base import Kernel, Parameter, in_pieces, over_pieces
+from mercerless.kernels.base import Kernel, Parameter, cached_pieces
 
 
 class _InnerProduct(Kernel):
     """Kernels ``profile(p)`` of ``p = <x / length_scale, y / length_scale>``.
 
-    A subclass gives ``_profile(p)``, in place; ``_slope(p)``, its derivative in p; and ``_pull_rest(p, G)``, the
-    derivatives of ``sum(G * profile(p))`` in the parameters after length_scale.
+    A subclass gives ``_profile(p)``, in place, and ``_slope(p)``, its derivative in p and in the offset.
     """
 
     is_similarity = True
     _by_tiles = True
     _by_products = True
+
+    def _check_features(self, n_features):
+        super()._check_features(n_features)
+        check_number("degree", getattr(self, "degree", 1), whole=True)
 
     def diag(self, X: ArrayLike) -> NDArray:
         X = check_real(X)
@@ -34,16 +37,8 @@ class _InnerProduct(Kernel):
     def _evaluate(self, X, Y, out, prepared, rows, columns):
         U, Vt = prepared
         np.matmul(U[rows], Vt[:, columns], out=out)
-        in_pieces(self._profile, out)
-
-    def _fill_from_products(self, X, out):
-        U = self._embed(X)
-        np.matmul(U, U.T, out=out)
-
-        def finish(rows: slice) -> None:
-            self._profile(out[rows])
-
-        over_pieces(finish, out)
+        for piece in cached_pieces(out):
+            self._profile(out[piece])
 
     def _pull(self, X, Y, G, prepared, rows):
         U, Vt = prepared
@@ -53,16 +48,13 @@ class _InnerProduct(Kernel):
         # dp / dl_k = -2 u_k v_k / l_k
         gradient = -2 * np.einsum("ik,ik->k", U[rows], H @ Vt.T) / scale
         gradient = gradient if scale.ndim else gradient.sum(keepdims=True)
-        return np.append(gradient, self._pull_rest(p, G))
+        return np.append(gradient, H.sum())
 
     def _profile(self, p: NDArray) -> NDArray:
         raise NotImplementedError
 
     def _slope(self, p: NDArray) -> NDArray:
         raise NotImplementedError
-
-    def _pull_rest(self, p: NDArray, G: NDArray) -> NDArray:
-        return np.zeros(0)
 
 
 class Polynomial(_InnerProduct):
@@ -96,19 +88,12 @@ class Polynomial(_InnerProduct):
         """Whether every matrix is positive semi-definite; None if unknown."""
         return self.offset >= 0
 
-    def _check_features(self, n_features):
-        super()._check_features(n_features)
-        check_number("degree", self.degree, whole=True)
-
     def _profile(self, p):
         p += p.dtype.type(self.offset)
         return _power(p, int(self.degree))
 
     def _slope(self, p):
         return self.degree * (p + self.offset) ** (int(self.degree) - 1)
-
-    def _pull_rest(self, p, G):
-        return np.array([np.vdot(G, self._slope(p))])
 
 
 class Sigmoid(_InnerProduct):
@@ -148,9 +133,6 @@ class Sigmoid(_InnerProduct):
     def _slope(self, p):
         return 1 - np.tanh(p + self.offset) ** 2
 
-    def _pull_rest(self, p, G):
-        return np.array([np.vdot(G, self._slope(p))])
-
 
 class SphericalPolynomial(_InnerProduct):
     """The spherical polynomial kernel ``(1 - |x - y|^2 / length_scale^2)^degree`` of rows scaled to unit length.
@@ -189,10 +171,6 @@ class SphericalPolynomial(_InnerProduct):
     def definite(self) -> bool:  # type: ignore[override]
         """Whether every matrix is positive semi-definite; None if unknown."""
         return float(self.length_scale) ** 2 >= 2
-
-    def _check_features(self, n_features):
-        super()._check_features(n_features)
-        check_number("degree", self.degree, whole=True)
 
     def _embed(self, X):
         norms = np.linalg.norm(X, axis=1, keepdims=True)

@@ -9,14 +9,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from mercerless.core.validation import check_real
-from mercerless.kernels.base import Kernel, Parameter, check_pair, check_shape, over_row_blocks
+from mercerless.kernels.base import (
+    Kernel,
+    Parameter,
+    check_cotangent,
+    check_pair,
+    over_row_blocks,
+    slices,
+)
 from mercerless.kernels.stationary import (
     Exponential,
     Gaussian,
     Laplace,
+    SquaredDistance,
+    Stationary,
     close_pairs,
-    exponential_limits,
-    gaussian_limits,
     limits_of_squares,
     middle,
     sums_of_squares,
@@ -35,7 +42,7 @@ class _Local(Kernel):
     definite = None
     parameters = (Parameter("bandwidths", "log", 1e-5, 1e5),)
     #: The kernel that it becomes if all centers share their bandwidths.
-    _shared: Callable[[NDArray], Kernel]
+    _shared: type[Stationary]
 
     def __init__(self, bandwidths: float | ArrayLike = 1.0):
         self.bandwidths = bandwidths
@@ -51,7 +58,7 @@ class _Local(Kernel):
         def fill(rows: slice) -> None:
             self._value(X[rows], prepared, out[:, rows])
 
-        over_row_blocks(fill, len(X), self._columns_at_once(X.shape[1]), X.itemsize)
+        over_row_blocks(fill, len(X), max(64, X.shape[1]), X.itemsize)
         return out.T
 
     def diag(self, X: ArrayLike) -> NDArray:
@@ -66,10 +73,10 @@ class _Local(Kernel):
 
         A known ``K = k(X, Y)`` is not evaluated again.
         """
+        X, Y, G = check_cotangent(X, Y, G)
         X, Y, widths = self._check_arguments(X, Y)
         if K is None:
             K = self(X, Y)
-        G = check_shape(G, (len(X), len(Y)))
         prepared = self._prepare_blocks(Y, widths)
         sums: dict[int, NDArray] = {}
 
@@ -77,13 +84,10 @@ class _Local(Kernel):
             H = self._weights(G[rows].T, K[rows].T).astype(X.dtype, copy=False)
             sums[rows.start] = self._gradient(X[rows], prepared, H)
 
-        over_row_blocks(pull, len(X), self._columns_at_once(X.shape[1]), X.itemsize)
+        over_row_blocks(pull, len(X), max(64, X.shape[1]), X.itemsize)
         # summed in row order, so that the result does not depend on which thread was first
-        gradient = np.sum([sums[start] for start in sorted(sums)], axis=0, dtype=np.float64)
-        shape = np.shape(self.bandwidths)
-        return (
-            gradient if len(shape) == 2 else gradient.sum(axis=0) if shape else gradient.sum()
-        ).ravel()
+        gradient: NDArray = np.sum([sums[start] for start in sorted(sums)], axis=0, dtype=float)
+        return _summed(gradient, np.ndim(self.bandwidths))
 
     def _check_arguments(
         self, X: ArrayLike, Y: ArrayLike | None
@@ -104,10 +108,6 @@ class _Local(Kernel):
         """The matrix for bandwidths that all centers share; Y is X for a symmetric one."""
         return self._shared(widths)(X, Y)
 
-    def _columns_at_once(self, n_features: int) -> int:
-        """How many columns of a block of rows are in use at a time, which sets the size of the blocks."""
-        raise NotImplementedError
-
     def _prepare_blocks(self, Y: NDArray, widths: NDArray) -> Any:
         raise NotImplementedError
 
@@ -120,6 +120,11 @@ class _Local(Kernel):
 
     def _gradient(self, X: NDArray, prepared: Any, H: NDArray) -> NDArray:
         raise NotImplementedError
+
+
+def _summed(gradient: NDArray, n_dims: int) -> NDArray:
+    """The gradient in bandwidths per center, per feature or in one, by the number of their dimensions."""
+    return gradient.sum(axis=tuple(range(2 - n_dims))).ravel()
 
 
 class _Quadratic(NamedTuple):
@@ -137,16 +142,7 @@ class _Quadratic(NamedTuple):
 class _LocalQuadratic(_Local):
     """The forms of the squared distance, evaluated by one matrix product on centered data."""
 
-    def _columns_at_once(self, n_features: int) -> int:
-        return 64  # matrix products are fast for a thousand rows or more, of any number of features
-
-    def _limits(self, errors: NDArray, tolerance: float) -> NDArray:
-        """Squares up to which their rounding errors change the value by more than the tolerance."""
-        raise NotImplementedError
-
-    def _profile(self, q: NDArray) -> NDArray:
-        """The values of these squared distances, in place."""
-        raise NotImplementedError
+    _shared: type[SquaredDistance]
 
     def _prepare_blocks(self, Y: NDArray, widths: NDArray) -> _Quadratic:
         # Near the origin the expanded square cancels least.
@@ -156,17 +152,18 @@ class _LocalQuadratic(_Local):
         WS = W * S
         sizes = np.einsum("jk,jk->j", WS, S)
         coefficients = np.hstack([-2 * WS, W, sizes[:, None]])
-        limits = limits_of_squares(self._limits, sizes, Y.shape[1])
+        limits = limits_of_squares(self._shared()._limits, sizes, Y.shape[1])
         return _Quadratic(Y, widths, shift, S, W, coefficients, limits)
 
     def _value(self, X: NDArray, prepared: _Quadratic, out: NDArray) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             np.matmul(prepared.coefficients, _monomials(X - prepared.shift).T, out=out)
         centers, rows = close_pairs(out, prepared.limits)
-        self._profile(out)
+        profile = self._shared()._profile
+        profile(out)
         if len(rows):
             q = sums_of_squares(X, prepared.Y, rows, centers, prepared.widths)
-            out[centers, rows] = self._profile(q)
+            out[centers, rows] = profile(q)
 
     def _gradient(self, X: NDArray, prepared: _Quadratic, H: NDArray) -> NDArray:
         S = prepared.S
@@ -207,13 +204,6 @@ class LocalGaussian(_LocalQuadratic):
 
     _shared = Gaussian
 
-    def _limits(self, errors, tolerance):
-        return gaussian_limits(errors, tolerance)
-
-    def _profile(self, q):
-        q *= -0.5
-        return np.exp(q, out=q)
-
 
 class LocalExponential(_LocalQuadratic):
     """``k(x, y_j) = exp(-sqrt(sum_f ((x_f - y_jf) / bandwidths_jf)^2))``.
@@ -231,14 +221,6 @@ class LocalExponential(_LocalQuadratic):
     """
 
     _shared = Exponential
-
-    def _limits(self, errors, tolerance):
-        return exponential_limits(errors, tolerance)
-
-    def _profile(self, q):
-        np.sqrt(q, out=q)
-        np.negative(q, out=q)
-        return np.exp(q, out=q)
 
     def _weights(self, G, K):
         with np.errstate(divide="ignore"):
@@ -263,26 +245,17 @@ class LocalLaplace(_Local):
     array([[0.135, 0.368]])
     """
 
-    #: Rows up to which all centers are compared at once: a loop over the centers would take longer than its numbers.
-    few_rows = 16
-
     def _shared_value(self, X, Y, widths):
         U = X / widths
         return Laplace()(U, U if Y is X else Y / widths)
-
-    def _columns_at_once(self, n_features):
-        return n_features
 
     def _prepare_blocks(self, Y, widths):
         return Y, 1 / widths
 
     def _value(self, X, prepared, out):
         S, W = prepared
-        if len(X) <= self.few_rows:
-            np.einsum("jif,jf->ji", np.abs(S[:, None] - X), W, out=out)
-        else:
-            for group, distances in _distances(X, S):
-                np.matmul(W[group, None], distances, out=out[group, None])
+        for group, distances in _distances(X, S):
+            np.matmul(W[group, None], distances, out=out[group, None])
         np.negative(out, out=out)
         np.exp(out, out=out)
 
@@ -369,24 +342,19 @@ class FixedPoints:
             return self.kernel(bandwidths).pullback(self.X, self.S, G, K)
         weights = np.multiply(G.T, K.T, dtype=self.distances.dtype, order="C")
         sums = np.matmul(self.distances, weights[:, :, None])[:, :, 0]
-        gradient = (sums / bandwidths).astype(np.float64)
-        n_shared = 2 - np.ndim(bandwidths)
-        return gradient.sum(axis=tuple(range(n_shared))).ravel()
+        return _summed((sums / bandwidths).astype(np.float64), np.ndim(bandwidths))
 
 
-def _distances(
-    X: NDArray, S: NDArray, *, n_entries: int = 2**16
-) -> Iterator[tuple[slice, NDArray]]:
+def _distances(X: NDArray, S: NDArray) -> Iterator[tuple[slice, NDArray]]:
     """Group after group of centers, ``|x_f - s_f|`` of shape (n_centers, n_features, n_rows).
 
     A group is as large as fits the second-level cache: for single centers of few rows a call would take longer than
     its numbers.
     """
     Xt = np.ascontiguousarray(X.T)
-    size = max(1, n_entries // max(1, X.size))
+    size = max(1, 2**16 // max(1, X.size))
     memory = np.empty((min(size, len(S)), *Xt.shape), dtype=X.dtype)
-    for start in range(0, len(S), size):
-        group = slice(start, min(start + size, len(S)))
+    for group in slices(0, len(S), size):
         distances = memory[: group.stop - group.start]
         np.subtract(Xt, S[group, :, None], out=distances)
         np.abs(distances, out=distances)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
 from mercerless.core.validation import check_real
-from mercerless.kernels.base import Kernel, Parameter, cached_pieces, over_pieces, slices
+from mercerless.kernels.base import Kernel, Parameter, cached_pieces, slices
 
 
 class Stationary(Kernel):
@@ -35,15 +35,36 @@ class Stationary(Kernel):
 
 
 class _Squares(NamedTuple):
-    """Factors of the squared distances, ``[u, |u|^2, 1] @ [-2 v, 1, |v|^2]``: the expanded square in one product.
+    """Scaled rows and columns near the origin, and factors of their squared distances.
 
-    Squares up to the `limits` of their rows have lost too many digits and are computed again, see `close_pairs`.
+    Mostly they are one product ``[u, |u|^2, 1] @ [-2 v, 1, |v|^2]``. Of a square of wide rows BLAS computes one half
+    if it is the product ``u @ u``, which is worth more passes over it. Squares up to the `limits` of their rows have
+    lost too many digits and are computed again, see `close_pairs`.
     """
 
-    left: NDArray
-    right: NDArray
+    U: NDArray
+    V: NDArray
+    uu: NDArray
+    vv: NDArray
+    factors: tuple[NDArray, NDArray] | None
     limits: NDArray
-    is_square: bool  # rows and columns are the same items
+
+    @classmethod
+    def of(cls, X: NDArray, Y: NDArray, scales: NDArray, limits: Callable) -> Self:
+        # Distances do not change with the origin; near it the expanded square cancels least.
+        origin = middle(Y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            U = ((X - origin) / scales).astype(X.dtype, copy=False)
+            uu = np.einsum("ij,ij->i", U, U)
+            V, vv = U, uu
+            if Y is not X:
+                V = ((Y - origin) / scales).astype(Y.dtype, copy=False)
+                vv = np.einsum("ij,ij->i", V, V)
+            factors = None
+            if X.shape[1] < 128 or Y is not X:
+                left = np.column_stack([U, uu, np.ones_like(uu)])
+                factors = left, np.column_stack([-2 * V, np.ones_like(vv), vv]).T
+            return cls(U, V, uu, vv, factors, limits_of_squares(limits, uu, X.shape[1]))
 
     def product(self, rows: slice, columns: slice, out: NDArray) -> NDArray:
         """The squared distances of these rows and columns; rounding may leave small negative numbers.
@@ -51,25 +72,21 @@ class _Squares(NamedTuple):
         An item and itself become infinitely far: their value is known, and they are no pair to look at again.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            np.matmul(self.left[rows], self.right[:, columns], out=out)
-        if self.is_square:
-            stop = len(self.left)
-            first_row, last_row, _ = rows.indices(stop)
-            first_column, last_column, _ = columns.indices(stop)
+            if self.factors is not None:
+                left, right = self.factors
+                np.matmul(left[rows], right[:, columns], out=out)
+            else:
+                np.matmul(self.U[rows], self.V[columns].T, out=out)
+                for piece in cached_pieces(out):
+                    q = out[piece]
+                    q *= -2
+                    q += self.uu[rows][piece, None] + self.vv[columns]
+        if self.V is self.U:
+            first_row, last_row, _ = rows.indices(len(self.U))
+            first_column, last_column, _ = columns.indices(len(self.U))
             own = np.arange(max(first_row, first_column), min(last_row, last_column))
             out[own - first_row, own - first_column] = np.inf
         return out
-
-
-def _with_squares(X: NDArray, origin: NDArray, scales: NDArray) -> NDArray:
-    """``[u, |u|^2, 1]`` for the rows u of X, moved and scaled, without further arrays of the size of X."""
-    out = np.empty((len(X), X.shape[1] + 2), dtype=X.dtype)
-    U = out[:, :-2]
-    np.subtract(X, origin, out=U, casting="same_kind")
-    np.divide(U, scales, out=U, casting="same_kind")
-    np.einsum("ij,ij->i", U, U, out=out[:, -2])
-    out[:, -1] = 1
-    return out
 
 
 def middle(X: NDArray, *, n_rows: int = 64) -> NDArray:
@@ -96,11 +113,6 @@ def gaussian_limits(errors: NDArray, tolerance: float) -> NDArray:
     with np.errstate(divide="ignore"):
         limits = 2 * np.log(0.5 * errors / tolerance)
     return np.where(limits > 0, limits, -np.inf)
-
-
-def exponential_limits(errors: NDArray, tolerance: float) -> NDArray:
-    """Squares q up to which their errors change ``exp(-sqrt(q))`` by more than the tolerance."""
-    return np.log1p(errors / (2 * tolerance)) ** 2
 
 
 def close_pairs(q: NDArray, limits: NDArray) -> tuple[NDArray, NDArray]:
@@ -141,7 +153,7 @@ def sums_of_squares(
     return q
 
 
-class _SquaredDistance(Stationary):
+class SquaredDistance(Stationary):
     """Kernels of ``q = sum(((x - y) / length_scale)**2)``, one matrix product per block; ``_slope`` is in q."""
 
     _by_products = True
@@ -154,61 +166,19 @@ class _SquaredDistance(Stationary):
         raise NotImplementedError
 
     def _prepare(self, X, Y):
-        # Distances do not change with the origin; near it the expanded square cancels least.
-        origin = middle(Y)
-        scales = self._scales()
-        with np.errstate(over="ignore", invalid="ignore"):
-            left = _with_squares(X, origin, scales)
-            if Y is X:
-                right = left.copy()
-                right[:, :-2] *= -2
-            else:  # powers of two do not round: the same in one pass less
-                right = _with_squares(Y, origin, scales / -2)
-                right[:, -2] /= 4
-            right[:, [-2, -1]] = right[:, [-1, -2]]
-            limits = limits_of_squares(self._limits, left[:, -2], X.shape[1])
-        return _Squares(left, right.T, limits, Y is X)
+        return _Squares.of(X, Y, self._scales(), self._limits)
 
     def _evaluate(self, X, Y, out, prepared, rows, columns):
         prepared.product(rows, columns, out)
         limits = prepared.limits[rows]
         for piece in cached_pieces(out):
-            near, far = close_pairs(out[piece], limits[piece])
-            self._profile(out[piece])
-            if len(near):
-                near += piece.start
-                out[near, far] = self._exact(X, Y, near, far)
-
-    def _fill_from_products(self, X, out):
-        U = (X - middle(X)) / self._scales()
-        U = U.astype(X.dtype, copy=False)
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.einsum("ij,ij->i", U, U)
-            limits = limits_of_squares(self._limits, squares, X.shape[1])
-            np.matmul(U, U.T, out=out)
-        pairs = []
-
-        def finish(rows: slice) -> None:
-            q = out[rows]
-            with np.errstate(over="ignore", invalid="ignore"):
-                q *= -2
-                q += squares[rows, None] + squares  # in this order the rounding is symmetric
-            q[np.arange(len(q)), np.arange(rows.start, rows.stop)] = np.inf
-            near, far = close_pairs(q, limits[rows])
+            q = out[piece]
+            near, far = close_pairs(q, limits[piece])
             self._profile(q)
-            pairs.append((near + rows.start, far))
-
-        over_pieces(finish, out)
-        near, far = map(np.concatenate, zip(*pairs))
-        if len(near):
-            values = self._exact(X, X, near, far)
-            out[near, far] = values
-            out[far, near] = values
-
-    def _exact(self, X, Y, rows, columns):
-        """Values of pairs of rows, from their differences."""
-        q = sums_of_squares(X, Y, rows, columns, self._scales())
-        return self._profile(q)
+            if len(near):
+                q[near, far] = self._profile(
+                    sums_of_squares(X[piece], Y, near, far, self._scales())
+                )
 
     def _pull(self, X, Y, G, prepared, rows):
         q = prepared.product(rows, slice(None), np.empty((len(X), len(Y)), dtype=X.dtype))
@@ -217,27 +187,20 @@ class _SquaredDistance(Stationary):
         H = self._slope(q)
         H *= G
         H[near, far] = 0  # the infinite slope of a root must not enter the products
-        gradient = self._pull_squares(H, prepared, rows)
+        U = prepared.U[rows].astype(np.float64, copy=False)
+        V = prepared.V
+        # sum_ij H_ij (u_ik - v_jk)^2 for every feature k, by two thin products
+        gradient = H.sum(axis=1, dtype=np.float64) @ U**2
+        gradient -= 2 * np.einsum("ik,ik->k", H @ V, U)
+        gradient += H.sum(axis=0, dtype=np.float64) @ (V * V)
         for piece, squares in squared_differences(X, Y, near, far, self._scales()):
             slopes = self._slope(squares.sum(axis=1)) * G[near[piece], far[piece]]
             gradient += slopes @ squares
         gradient *= -2 / self._scales()  # dq / dl = -2 (u - v)^2 / l
         return gradient if self._scales().ndim else gradient.sum(keepdims=True)
 
-    @staticmethod
-    def _pull_squares(H, prepared, rows):
-        """``sum_ij H_ij (u_ik - v_jk)^2`` for every feature k, by two thin products."""
-        minus_2V = prepared.right[:-2]
-        Ub = prepared.left[rows, :-2].astype(np.float64, copy=False)
-        column = H.sum(axis=0, dtype=np.float64)
-        return (
-            H.sum(axis=1, dtype=np.float64) @ Ub**2
-            + np.einsum("ik,ik->k", H @ minus_2V.T, Ub)
-            + (minus_2V * minus_2V) @ column / 4
-        )
 
-
-class Gaussian(_SquaredDistance):
+class Gaussian(SquaredDistance):
     """The Gaussian kernel ``exp(-|x - y|^2 / (2 length_scale^2))``; scikit-learn's ``rbf``.
 
     Parameters
@@ -268,13 +231,12 @@ class Gaussian(_SquaredDistance):
         return np.exp(q, out=q)
 
     def _slope(self, q):
-        q *= -0.5
-        np.exp(q, out=q)
-        q *= -0.5
-        return q
+        slope = self._profile(q)
+        slope *= -0.5
+        return slope
 
 
-class Exponential(_SquaredDistance):
+class Exponential(SquaredDistance):
     """The exponential kernel ``exp(-|x - y| / length_scale)`` of the Euclidean distance (Matern with nu = 1/2).
 
     Parameters
@@ -296,7 +258,7 @@ class Exponential(_SquaredDistance):
     definite = True
 
     def _limits(self, errors, tolerance):
-        return exponential_limits(errors, tolerance)
+        return np.log1p(errors / (2 * tolerance)) ** 2
 
     def _profile(self, q):
         np.sqrt(q, out=q)
@@ -308,7 +270,7 @@ class Exponential(_SquaredDistance):
         return -np.exp(-root) / (2 * root)
 
 
-class DeltaGauss(_SquaredDistance):
+class DeltaGauss(SquaredDistance):
     """The difference of two Gaussians; zero on the diagonal, indefinite.
 
     ``exp(-|x - y|^2 / (2 length_scale^2)) - exp(-|x - y|^2 / (2 inner_scale^2))``
@@ -357,20 +319,12 @@ class DeltaGauss(_SquaredDistance):
         q -= inner
         return q
 
-    def _pull(self, X, Y, G, prepared, rows):
-        q = prepared.product(rows, slice(None), np.empty((len(X), len(Y)), dtype=X.dtype))
-        near, far = close_pairs(q, prepared.limits[rows])
-        q = q.astype(np.float64, copy=False)
-        for piece, squares in squared_differences(X, Y, near, far, self._scales()):
-            q[near[piece], far[piece]] = squares.sum(axis=1)
-        q[np.isinf(q)] = 0  # an item and itself, and what is too far: neither has a slope
-        outer = np.vdot(G, q * np.exp(-0.5 * q)) / self.length_scale
-        ratio = self._ratio()
-        inner = np.vdot(G, q * np.exp(-0.5 * ratio * q)) * ratio / self.inner_scale
-        return np.array([outer, -inner])
+    def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
+        outer, inner = Gaussian(self.length_scale), Gaussian(self.inner_scale)
+        return (outer - inner).pullback(X, Y, G)
 
 
-class Epanechnikov(_SquaredDistance):
+class Epanechnikov(SquaredDistance):
     """The Epanechnikov kernel ``max(0, 1 - |(x - y) / length_scale|^2)^2``; compact support, indefinite.
 
     Parameters
@@ -401,13 +355,10 @@ class Epanechnikov(_SquaredDistance):
         return np.square(q, out=q)
 
     def _slope(self, q):
-        np.subtract(1, q, out=q)
-        np.maximum(q, 0, out=q)
-        q *= -2
-        return q
+        return -2 * np.maximum(1 - q, 0)
 
 
-class Log(_SquaredDistance):
+class Log(SquaredDistance):
     """The logarithmic kernel ``-log(1 + |x - y| / length_scale)``; conditionally positive definite.
 
     Its diagonal is 0, so it has negative eigenvalues (one, for distinct rows); double centering makes it positive
@@ -483,10 +434,6 @@ class _Cityblock(Stationary):
 
     length_scale: float
     _per_feature = False
-    _min_rows = 16
-
-    def __init__(self, length_scale: float = 1.0):
-        super().__init__(length_scale)
 
     def _prepare(self, X, Y):
         return _FeatureGroups.of(X, Y)
