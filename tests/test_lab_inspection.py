@@ -36,14 +36,6 @@ def test_bandwidths(model):
     features = np.argsort(-display.relevance.mean(axis=0))[:4]
     by_prediction = display.relevance[np.argsort(display.order)]
     assert_allclose(image, by_prediction[:, features].T)
-    names = list("abcdef")
-    labels = [
-        t.get_text()
-        for t in BandwidthDisplay.from_estimator(model, feature_names=names).ax_.get_yticklabels()
-    ]
-    assert sorted(labels) == names
-    with pytest.raises(ValueError, match="2 feature names for 6"):
-        BandwidthDisplay.from_estimator(model, feature_names=["a", "b"])
 
 
 def test_growth():

@@ -32,6 +32,7 @@ MODELS = [
     AsymmetricRidge(TL1(6.0)),
     DANKClassifier(Gaussian(2.0)),
     KreinRidge(TL1(6.0), landmarks=None),
+    KreinRidge(TL1(6.0), landmarks=300),
     KreinSVC(TL1(6.0)),
     SimilarityRegressor(TL1(6.0), landmarks=None),
 ]

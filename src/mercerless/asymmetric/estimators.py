@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, is_classifier
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,7 +29,7 @@ from mercerless.asymmetric.solver import (
     largest_singular_value,
 )
 from mercerless.core.basis import Basis
-from mercerless.core.calibration import Calibration, calibrate_scores, cross_calibrate
+from mercerless.core.calibration import calibrate_scores, cross_calibrate
 from mercerless.core.conformal import ConformalMixin
 from mercerless.core.estimator import KernelPredictor, class_scores, signed_targets
 from mercerless.core.folds import OutOfFold, distinct_items_needed, find_copies
@@ -76,14 +76,11 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
 
-    def _fit(
-        self, X: Any, Y: NDArray, weight: NDArray, **attributes: Any
-    ) -> tuple[OutOfFold, OutOfFold]:
+    def _fit(self, X: Any, Y: NDArray, weight: NDArray, **attributes: Any) -> OutOfFold:
         """Choose ridge and side by the leave-one-out error, and set the fitted attributes.
 
         Equal items are one with the mean of their targets and the sum of their weights: the solution is the same, and
-        an item is left out with all its copies. Returns the leave-one-out predictions of the chosen regressor and of
-        the best left one.
+        an item is left out with all its copies. Returns the leave-one-out predictions.
         """
         self._check_parameters()
         basis = self._train_basis(X, weight)
@@ -106,7 +103,6 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             progress.step({"stage": "ridges"})
         choices = choices_of(solutions, self._sides, weight)
         choice = best_choice(choices)
-        left = best_choice(choices_of(solutions, ["left"], weight))
         self._warn_if_useless(choice, Y, weight)
         basis = basis.fitted()
         self._set_fitted(
@@ -126,14 +122,9 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
                 side: np.array([each.error for each in choices if each.side == side])
                 for side in self._sides
             },
-            left_coef_=basis.spread(left.solution.left.T),
-            left_intercept_=left.intercept,
             **attributes,
         )
-        return (
-            OutOfFold(used, (Y - choice.residuals)[place], targets),
-            OutOfFold(used, (Y - left.residuals)[place], targets),
-        )
+        return OutOfFold(used, (Y - choice.residuals)[place], targets)
 
     def _check_parameters(self) -> None:
         check_option("side", self.side, ("auto", *LIMITS.shares))
@@ -176,60 +167,43 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
 
     def _scores(self, X: Any, reverse: ArrayLike | None) -> NDArray:
         """Values of the functions for new items, block by block."""
-        blocks = [
-            np.sum([values @ coef.T for _, values, coef in terms], axis=0) + intercept
-            for terms, intercept in self._terms(X, reverse)
-        ]
-        return np.concatenate(blocks)
+        blocks = [sum(K @ coef.T for _, K, coef in terms) for terms in self._terms(X, reverse)]
+        return np.concatenate(blocks) + self.intercept_
 
-    def _terms(self, X: Any, reverse: ArrayLike | None) -> Iterator[tuple[list[Term], NDArray]]:
-        """The directions that are used, as affinities and coefficients, and the intercepts, in blocks of new items."""
+    def _terms(self, X: Any, reverse: ArrayLike | None) -> Iterator[list[Term]]:
+        """The directions that are used, as affinities and coefficients, in blocks of new items."""
         check_is_fitted(self)
         items = self._test_items(X)
         left, right = np.hsplit(self.dual_coef_, 2)
-        intercept = self.intercept_
-        side = self.side_
-        if self._lacks_reverse(reverse):
-            warn(
-                f"The {side} regressor needs the similarities of the training items to the new "
-                "ones, which are missing, so the left regressor is used instead; pass them as "
-                "reverse (one row per new item), or fit with side='left'."
-            )
-            left, intercept, side = self.left_coef_, self.left_intercept_, "left"
         back = None
         if reverse is not None:
             back = self._reverse_rows(reverse, items.shape)
+        elif self.side_ != "left" and self._basis.given_as_matrix:
+            raise ValueError(
+                f"The {self.side_} regressor needs the similarities of the training items to the "
+                "new ones: pass them as reverse (one row per new item), or fit with side='left'."
+            )
         bytes_per_row = 12.0 * self.dual_coef_.shape[1]
         for rows in row_blocks(len(items), bytes_per_row, min(2**27, memory_budget() // 2)):
             terms = []
-            if side != "right":
+            if self.side_ != "right":
                 values = affinities(self._basis.compare(items[rows]), self.decay_)
                 terms.append(Term("to training items", values, left))
-            if side != "left":
+            if self.side_ != "left":
                 given = None if back is None else back[rows]
                 values = affinities(self._basis.compare_back(items[rows], given), self.decay_)
                 terms.append(Term("from training items", values, right))
-            yield terms, intercept
+            yield terms
 
     def _explain_blocks(self, X: Any, reverse: ArrayLike | None = None) -> Iterator[Explained]:
-        calibration = self._calibration_for(reverse) if is_classifier(self) else None
         weighted = self._basis.weighted
-        for blocks, intercept in self._terms(X, reverse):
+        for blocks in self._terms(X, reverse):
             terms = [Term(name, weighted(K), weighted(coef)) for name, K, coef in blocks]
-            yield explain_centers(terms, intercept, calibration)
+            yield explain_centers(terms, self.intercept_, getattr(self, "calibration_", None))
 
     @property
     def _basis_rows(self) -> NDArray:  # type: ignore[override]
         return self._basis.rows
-
-    def _held_out(self, reverse: ArrayLike | None = None) -> OutOfFold:
-        """The leave-one-out predictions of the regressor that is used for new items given in this way."""
-        held_out = super()._held_out()
-        return self._left_out_of_fold if self._lacks_reverse(reverse) else held_out
-
-    def _lacks_reverse(self, reverse: Any) -> bool:
-        """Whether the other direction is needed but not given."""
-        return self.side_ != "left" and reverse is None and self._basis.given_as_matrix
 
 
 def _without_copies(
@@ -301,9 +275,6 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         The kind of the matrix, given or inferred.
     decay_ : tuple of float or None
         Offset and unit of ``exp(-(d - offset) / unit)`` for distances and dissimilarities.
-    left_coef_, left_intercept_ : ndarray
-        Coefficients and intercepts of the best left regressor, for new rows of a precomputed matrix without the other
-        direction.
     kernel_ : Kernel
         The kernel.
     X_fit_ : array or None
@@ -337,12 +308,10 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         y = check_targets(y, type(self).__name__)
         weight = check_weight(sample_weight, len(y))
-        self.out_of_fold_, self._left_out_of_fold = (
-            each._replace(
-                prediction=each.prediction.reshape(-1, *y.shape[1:]),
-                target=each.target.reshape(-1, *y.shape[1:]),
-            )
-            for each in self._fit(X, y.reshape(len(y), -1), weight)
+        held_out = self._fit(X, y.reshape(len(y), -1), weight)
+        shape = (-1, *y.shape[1:])
+        self.out_of_fold_ = held_out._replace(
+            prediction=held_out.prediction.reshape(shape), target=held_out.target.reshape(shape)
         )
 
     def predict(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
@@ -353,8 +322,7 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         X : array-like
             Rows or items; for a precomputed matrix ``k(t, x_j)``, one row per new item.
         reverse : array-like of shape (n_new, n) or None, default=None
-            For a precomputed matrix ``k(x_j, t)``, one row per new item; needed unless the side is "left". Without it
-            the left regressor is used, with a warning.
+            For a precomputed matrix ``k(x_j, t)``, one row per new item; needed unless ``side_`` is "left".
 
         Returns
         -------
@@ -386,10 +354,10 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         As in `AsymmetricRidge`.
     out_of_fold_ : OutOfFold
         Probabilities of every training row without it: `rows`, `prediction` and `target` (the number of the class).
-    kernel_, X_fit_, kind_, decay_, left_coef_, left_intercept_
+    kernel_, X_fit_, kind_, decay_
         As in `AsymmetricRidge`.
-    calibration_, left_calibration_ : Calibration
-        Slope and bias of the probabilities, and those of the best left regressor.
+    calibration_ : Calibration
+        Slope and bias of the probabilities.
     n_features_in_ : int
         Features seen in fit.
 
@@ -438,9 +406,10 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
             Y = signed_targets(labels, 2)
         else:
             Y = (labels[:, None] == np.arange(len(classes))).astype(float)
-        held_out, left = self._fit(X, Y, weight, classes_=classes)
-        self.calibration_, self.out_of_fold_ = _calibrated(held_out, labels, weight)
-        self.left_calibration_, self._left_out_of_fold = _calibrated(left, labels, weight)
+        rows, scores, _ = self._fit(X, Y, weight, classes_=classes)[:3]
+        scores, truth, weight = class_scores(scores), labels[rows], weight[rows]
+        self.calibration_ = calibrate_scores(scores, truth, weight)
+        self.out_of_fold_ = OutOfFold(rows, cross_calibrate(scores, truth, weight), truth)
 
     def decision_function(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
         """The scores, shifted by the calibration's bias so that the largest has the largest probability.
@@ -458,8 +427,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
             One score for two classes, positive for the second; else one per class.
         """
         scores = self._scores(X, reverse)
-        calibration = self._calibration_for(reverse)
-        shifted = class_scores(scores) + calibration.bias / calibration.slope
+        shifted = class_scores(scores) + self.calibration_.bias / self.calibration_.slope
         return shifted[:, 1] - shifted[:, 0] if len(self.classes_) == 2 else shifted
 
     def predict(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
@@ -492,19 +460,4 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
             The probabilities, in the order of ``classes_``.
         """
         scores = class_scores(self.decision_function(X, reverse))
-        return softmax(self._calibration_for(reverse).slope * scores, axis=1)
-
-    def _calibration_for(self, reverse: Any) -> Calibration:
-        """The calibration of the regressor that predicts."""
-        return self.left_calibration_ if self._lacks_reverse(reverse) else self.calibration_
-
-
-def _calibrated(
-    held_out: OutOfFold, labels: NDArray, weight: NDArray
-) -> tuple[Calibration, OutOfFold]:
-    """The calibration of leave-one-out scores, and the probabilities, cross-calibrated."""
-    scores = class_scores(held_out.prediction)
-    truth = labels[held_out.rows]
-    weight = weight[held_out.rows]
-    proba = cross_calibrate(scores, truth, weight)
-    return calibrate_scores(scores, truth, weight), OutOfFold(held_out.rows, proba, truth)
+        return softmax(self.calibration_.slope * scores, axis=1)

@@ -43,7 +43,8 @@ class Choice(NamedTuple):
     solution: AsymmetricRidgeSolution
     side: str
     shares: NDArray  # (2,), the weights of the left and the right regressor
-    error: float  # the mean squared leave-one-out error
+    residuals: NDArray  # (n, q), leave-one-out
+    error: float  # their mean square
 
     @property
     def coef(self) -> NDArray:
@@ -54,17 +55,6 @@ class Choice(NamedTuple):
     def intercept(self) -> NDArray:
         """The intercepts (q,) of the side."""
         return self.shares @ np.stack([self.solution.intercept_left, self.solution.intercept_right])
-
-    @property
-    def residuals(self) -> NDArray:
-        """The leave-one-out residuals (n, q) of the side."""
-        return _residuals(self.solution, self.shares)
-
-
-def _residuals(solution: AsymmetricRidgeSolution, shares: Sequence[float] | NDArray) -> NDArray:
-    """The leave-one-out residuals of a weighted mean of both sides."""
-    sides = zip(shares, (solution.loo_left, solution.loo_right))
-    return np.sum([share * loo for share, loo in sides if share], axis=0)
 
 
 def best_shares(solution: AsymmetricRidgeSolution, weight: NDArray) -> NDArray:
@@ -115,9 +105,10 @@ def choices_of(
                 shares = best_shares(solution, weight)
             else:
                 shares = np.array(LIMITS.shares[side])
-            squares = np.sum(_residuals(solution, shares) ** 2, axis=1)
-            error = float(np.average(squares, weights=weight))
-            choices.append(Choice(solution, side, shares, error))
+            sides_used = zip(shares, (solution.loo_left, solution.loo_right))
+            residuals = np.sum([share * loo for share, loo in sides_used if share], axis=0)
+            error = float(np.average(np.sum(residuals**2, axis=1), weights=weight))
+            choices.append(Choice(solution, side, shares, residuals, error))
     return choices
 
 

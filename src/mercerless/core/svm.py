@@ -20,35 +20,22 @@ from mercerless.core.validation import largest_entry, weights_or_ones
 
 
 class Stabilized(NamedTuple):
-    """A positive semi-definite matrix ``kernel = K @ projector`` (K centered on request) and the way back."""
+    """A positive semi-definite matrix ``kernel = K @ projector`` and the way back."""
 
     kernel: NDArray
-    projector: NDArray
-    mean: NDArray  # column means of K, 0 unless centered
-    share: NDArray | None  # the rows' shares of the mean, None unless centered
+    projector: NDArray  # from its coefficients to those for the rows of the original kernel
     n_negative: int
-
-    def original(self, beta: NDArray, intercept: NDArray) -> tuple[NDArray, NDArray]:
-        """Coefficients and intercepts for the original kernel's rows ``k(x, .)``."""
-        coef = self.projector @ beta
-        if self.share is not None:
-            coef = coef - np.outer(self.share, coef.sum(axis=0))
-        return coef, intercept - self.mean @ coef
 
 
 def stabilize(
-    K: NDArray,
-    negative_penalty: float = 1.0,
-    weight: NDArray | None = None,
-    *,
-    center: bool = False,
+    K: NDArray, negative_penalty: float = 1.0, weight: NDArray | None = None
 ) -> Stabilized:
     """Flip the negative eigenvalues of the symmetric `K`, divided by `negative_penalty` (inf drops them). O(n^3).
 
     Positive weights count as repeated rows: the eigenvalues are those of ``W^1/2 K W^1/2``.
     """
     weight = weights_or_ones(weight, len(K))
-    Kt, mean, root, total = center_kernel(K, weight, center)
+    Kt, _, root, total = center_kernel(K, weight, False)
     s, V = eigh(Kt, driver="evd", check_finite=False, overwrite_a=True)
     keep = kept(s, 1e-12, largest_entry(K) * total)
     s = s[keep]
@@ -59,12 +46,7 @@ def stabilize(
         V /= root[:, None]
         left = V * root[:, None] ** 2
     matrix = (V * (factor * s)) @ V.T
-    kernel = (matrix + matrix.T) / 2
-    projector = (left * factor) @ V.T
-    share = None
-    if center:
-        share = root**2 / total
-    return Stabilized(kernel, projector, mean, share, int(np.sum(s < 0)))
+    return Stabilized((matrix + matrix.T) / 2, (left * factor) @ V.T, int(np.sum(s < 0)))
 
 
 class Machine(NamedTuple):

@@ -135,7 +135,9 @@ def choose_machine(
     classify = make is SVC
     weight = weights_or_ones(weight, len(y))
     Y = 1.0 * (y[:, None] == np.unique(y)) if classify else y[:, None]
-    losses = np.array([weight * ridge_losses(matrices(), Y) for matrices in kernels])
+    losses = np.zeros((1, len(y)))  # a single kernel is not compared
+    if len(kernels) > 1:
+        losses = np.array([weight * ridge_losses(matrices(), Y) for matrices in kernels])
     means = losses.mean(axis=1)
     best = int(means.argmin())
     if n_plain:

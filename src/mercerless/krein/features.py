@@ -1,6 +1,7 @@
 """Random features with signs for stationary kernels, definite or not: no landmarks, one pass over the rows."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,15 +144,13 @@ class SignedRandomFeatures(KernelTransformer):
 def spectral_parts(kernel: Kernel) -> list[SpectralPart]:
     """The signed distributions of frequencies of a stationary kernel; raises for kernels without a known one."""
     if isinstance(kernel, Gaussian):
-        return [_gaussian_part(1.0, kernel.length_scale)]
+        return [SpectralPart(1.0, partial(_normal, kernel.length_scale))]
     if isinstance(kernel, DeltaGauss):
-        outer = _gaussian_part(1.0, kernel.length_scale)
-        return [outer, _gaussian_part(-1.0, kernel.inner_scale)]
+        return spectral_parts(Gaussian(kernel.length_scale) - Gaussian(kernel.inner_scale))
     if isinstance(kernel, Laplace):
-        scale = kernel.length_scale
-        return [SpectralPart(1.0, lambda random, shape: random.standard_cauchy(shape) / scale)]
+        return [SpectralPart(1.0, partial(_cauchy, kernel.length_scale))]
     if isinstance(kernel, Exponential):
-        return [SpectralPart(1.0, _radial_cauchy(kernel.length_scale))]
+        return [SpectralPart(1.0, partial(_radial_cauchy, kernel.length_scale))]
     if isinstance(kernel, Constant):
         return [SpectralPart(float(kernel.value), lambda random, shape: np.zeros(shape))]
     if isinstance(kernel, Scale):
@@ -172,20 +171,17 @@ def spectral_parts(kernel: Kernel) -> list[SpectralPart]:
     )
 
 
-def _gaussian_part(weight: float, scale: Any) -> SpectralPart:
-    scale = np.asarray(scale, dtype=float)
-    return SpectralPart(weight, lambda random, shape: random.standard_normal(shape) / scale)
+def _normal(scale: Any, random: np.random.RandomState, shape: tuple[int, int]) -> NDArray:
+    return random.standard_normal(shape) / scale
 
 
-def _radial_cauchy(scale: Any) -> Draw:
+def _cauchy(scale: Any, random: np.random.RandomState, shape: tuple[int, int]) -> NDArray:
+    return random.standard_cauchy(shape) / scale
+
+
+def _radial_cauchy(scale: Any, random: np.random.RandomState, shape: tuple[int, int]) -> NDArray:
     """Frequencies of ``exp(-|x - y| / scale)``: a normal vector over an independent normal number."""
-    scale = np.asarray(scale, dtype=float)
-
-    def draw(random: np.random.RandomState, shape: tuple[int, int]) -> NDArray:
-        vectors = random.standard_normal(shape)
-        return vectors / random.standard_normal((shape[0], 1)) / scale
-
-    return draw
+    return random.standard_normal(shape) / random.standard_normal((shape[0], 1)) / scale
 
 
 def _product(one: SpectralPart, other: SpectralPart) -> SpectralPart:
@@ -196,16 +192,9 @@ def _product(one: SpectralPart, other: SpectralPart) -> SpectralPart:
     )
 
 
-def _shares(weights: list[float], total: int) -> list[int]:
+def _shares(weights: list[float], total: int) -> NDArray:
     """Number of frequencies for every part, in proportion to the sizes of their weights, at least one each."""
-    if not weights:
-        return []
-    sizes = np.abs(weights)
-    total = max(total, len(weights))
-    # all but one of every part's frequencies, by largest remainders
-    exact = (total - len(weights)) * sizes / sizes.sum()
-    counts = np.floor(exact).astype(int)
-    n_left = total - len(weights) - int(counts.sum())
-    largest = np.argsort(counts - exact, kind="stable")[:n_left]
-    counts[largest] += 1
-    return [int(count) + 1 for count in counts]
+    sizes = np.cumsum(np.abs(weights))
+    n_parts = len(weights)
+    ends = np.round(max(total - n_parts, 0) * sizes / sizes[-1:]).astype(int)
+    return 1 + np.diff(ends, prepend=0)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from mercerless.core.blocks import blockwise, is_dask
@@ -24,7 +24,7 @@ from mercerless.core.folds import (
     warn_of_lonely_classes,
     warn_of_near_copies,
 )
-from mercerless.core.memory import check_memory, format_bytes, memory_budget
+from mercerless.core.memory import check_memory
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers
 from mercerless.core.validation import (
     check_classes,
@@ -66,13 +66,6 @@ from mercerless.krein.thresholds import LIMITS
 from mercerless.krein.tuning import ValidationObjective, tune_by_gradient
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 from mercerless.spectra import implied_distances
-
-
-class Choice(NamedTuple):
-    """The candidate that held-out rows prefer, and the fitted attributes that describe the validation."""
-
-    candidate: int
-    attributes: dict[str, Any]
 
 
 class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredictor):
@@ -138,59 +131,83 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
             precomputed=basis.given_as_matrix,
             random_state=self.random_state,
         )
-        Y_used = Y.reshape(len(Y), -1)[basis.rows]
-        rows = KreinRows(basis, Y_used, weight[basis.rows], folds)
+        rows = KreinRows(basis, Y.reshape(len(Y), -1)[basis.rows], weight[basis.rows], folds)
+        if labels is not None and rows.n_folds < 2:
+            raise ValueError("cv must have at least two folds, which calibrate the scores.")
         with self._progress() as progress:
             if self.search is not None:
+                what = f"The gradient for {len(rows.Y)} items"
+                need = LIMITS.gradient_bytes * len(rows.Y) ** 2
+                check_memory(need, what, remedy="use search=None or fewer rows")
+                objective = ValidationObjective(rows, family, candidates, labels is None)
+                random = check_random_state(self.random_state)
                 with progress.task("gradient") as task:
-                    objective = self._objective(rows, family, candidates)
-                    random = check_random_state(self.random_state)
                     course = tune_by_gradient(objective, self.search, random, task.step)
-                kernel = objective.unpack(course.x)[0]
-                rows = rows._replace(basis=rows.basis.with_kernel(kernel))
+                rows = rows._replace(basis=basis.with_kernel(objective.unpack(course.x)[0]))
                 candidates = objective.candidates(course.x)
                 attributes["tuning_"] = course
             problem = self._problem(rows, candidates)
-            if is_classifier(self) and rows.n_folds < 2:
-                raise ValueError("cv must have at least two folds, which calibrate the scores.")
-            choice = Choice(0, {"out_of_fold_": None})
-            if rows.n_folds > 1 and (candidates.size > 1 or is_classifier(self)):
+            best = 0
+            attributes["out_of_fold_"] = None
+            if rows.n_folds > 1 and (candidates.size > 1 or labels is not None):
                 if groups is None and isinstance(problem, ExactProblem):
                     n_classes = rows.Y.shape[1] + 1
                     warn_of_near_copies(implied_distances(problem.K), self.cv, n_classes)
                 with progress.task("cross-validation") as task:
                     splits = task.each("fold", problem.folds())
                     held_out = held_out_scores(splits, candidates, family)
-                choice = self._choose(held_out, rows, labels, groups)
+                best, chosen = self._choose(held_out, rows, labels, groups)
+                attributes |= chosen | {"best_index_": best}
             system = problem.system()
             penalties = candidates.resolve(system, self.regularizer)
-            chosen = penalties.take(slice(choice.candidate, choice.candidate + 1))
+            plus, minus, radius, _ = penalties.take(slice(best, best + 1))
             solution = solve_system(
                 system,
-                chosen.alpha_positive[0],
-                chosen.alpha_negative[0],
-                chosen.radius[0],
+                plus[0],
+                minus[0],
+                radius[0],
                 regularizer=family.regularizer,
                 constraint=family.constraint,
             )
-            _warn_if_inaccurate(solution)
-            _warn_if_not_unique(system, solution)
-            has_radius = family.constraint is not None
-            if "cv_results_" in choice.attributes:
-                choice.attributes["cv_results_"] |= {
-                    "alpha_positive": penalties.alpha_positive,
-                    "alpha_negative": penalties.alpha_negative,
-                    "radius": penalties.radius if has_radius else None,
-                }
-            self._set_fitted(
-                **_basis_attributes(problem, system, solution),
-                alpha_positive_=float(chosen.alpha_positive[0]),
-                alpha_negative_=float(chosen.alpha_negative[0]),
-                radius_=_shaped(chosen.radius[0], Y.shape[1:]) if has_radius else None,
-                **_spectral_attributes(system, solution, Y.shape[1:]),
-                **choice.attributes,
-                **attributes,
-            )
+        _warn_if_inaccurate(solution)
+        _warn_if_not_unique(system, solution)
+        has_radius = family.constraint is not None
+        if "cv_results_" in attributes:
+            attributes["cv_results_"] |= {
+                "alpha_positive": penalties.alpha_positive,
+                "alpha_negative": penalties.alpha_negative,
+                "radius": penalties.radius if has_radius else None,
+            }
+        basis = problem.fitted_basis()
+        spectral = solution.spectral
+        shape = Y.shape[1:]
+
+        def dual(coef: NDArray) -> NDArray:
+            """The coefficients of the similarities that new items have."""
+            return basis.spread(problem.dual(coef).T)
+
+        self._set_fitted(
+            _basis=basis,
+            kernel_=basis.kernel,
+            X_fit_=basis.kept,
+            landmarks_=basis.landmarks,
+            dual_coef_=dual(solution.coef),
+            dual_coef_positive_=dual(part_coef(system, solution, 1)),
+            dual_coef_negative_=dual(part_coef(system, solution, -1)),
+            intercept_=_shaped(solution.intercept, shape),
+            alpha_positive_=float(plus[0]),
+            alpha_negative_=float(minus[0]),
+            radius_=_shaped(radius[0], shape) if has_radius else None,
+            eigenvalues_=system.values,
+            spectral_target_=system.target.reshape(-1, *shape),
+            total_weight_=system.n,
+            multiplier_=_shaped(1.0 + spectral.multiplier, shape),
+            mu_=_shaped(spectral.multiplier / system.n, shape),
+            n_iter_=max(1, spectral.n_iter),
+            certificate_=max(solution.constraint_error, solution.stationarity),
+            is_minimum_=bool(np.all(spectral.is_minimum)),
+            **attributes,
+        )
 
     def _check_parameters(self) -> Family:
         """The problem to solve, after all parameters but the penalties were checked."""
@@ -223,69 +240,46 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
     def _problem(self, rows: KreinRows, candidates: Candidates) -> Problem:
         """The problem on all rows or on landmarks, which makes the folds and is solved in the end."""
         n = len(rows.Y)
-        need = LIMITS.exact_bytes * n**2 + LIMITS.score_bytes * candidates.size * rows.Y.size
-        landmarks = self._landmarks(rows, need)
+        kernel, items = rows.basis.kernel, rows.basis.items
+        lazy = is_dask(items)
+        landmarks = self.landmarks
+        if landmarks == "auto":
+            landmarks = LIMITS.auto_landmarks
+            if not lazy and (n <= LIMITS.exact_rows or self.search is not None):
+                landmarks = None
+            elif not lazy:
+                warn(
+                    f"{type(self).__name__} uses {landmarks} landmarks for {n} rows: the exact "
+                    f"solution is for up to {LIMITS.exact_rows} rows. Set landmarks to a number, "
+                    "or to None for the exact solution, to choose yourself."
+                )
         if landmarks is None:
-            check_memory(
-                need,
-                f"The eigendecomposition of {n} items",
-                remedy="set landmarks or use fewer rows",
-            )
-            return ExactProblem(rows, self._matrix(rows.basis), self.fit_intercept)
-        check_symmetric_kernel(rows.basis.kernel)
-        if rows.basis.given_as_matrix:
-            check_symmetric(rows.basis.items, "X")
-        number = min(landmarks.number, n)
-        what = f"The solution on {number} landmarks"
-        check_memory(LIMITS.landmark_bytes * number**2, what, remedy="use fewer landmarks")
-        random = check_random_state(self.random_state)
-        chosen = select_landmarks(
-            rows.basis.kernel, rows.basis.items, number, landmarks.method, random
-        )
-        bytes_per_row = 32 * candidates.size * rows.Y.shape[1] * rows.n_folds
-        scored_rows = max(1, min(LIMITS.scored_rows, int(memory_budget() // bytes_per_row)))
-        return LandmarkProblem(rows, chosen, self.fit_intercept, scored_rows, random)
-
-    def _landmarks(self, rows: KreinRows, need: float) -> Landmarks | None:
-        """How to choose landmarks, None for all rows; "auto" decides by the number of rows and memory, and warns."""
-        n = len(rows.Y)
-        lazy = is_dask(rows.basis.items)
-        if self.landmarks is None or self.search is not None:
             if lazy:
                 raise ValueError(
                     "The exact solution needs its data in memory; set landmarks, or use "
                     "X.compute()."
                 )
-            return None
-        if self.landmarks != "auto":
-            return as_landmarks(self.landmarks)
-        budget = memory_budget()
-        if not lazy and n <= LIMITS.exact_rows and need <= budget:
-            return None
-        affordable = max(1, int(np.sqrt(budget / LIMITS.landmark_bytes)))
-        number = min(LIMITS.auto_landmarks, n, affordable)
-        if not lazy:
-            warn(
-                f"{type(self).__name__} uses {number} landmarks for {n} rows: the exact solution "
-                f"is for up to {LIMITS.exact_rows} rows and would need {format_bytes(need)}. Set "
-                "landmarks to a number, or to None for the exact solution, to choose yourself."
+            check_memory(
+                LIMITS.exact_bytes * n**2 + LIMITS.score_bytes * candidates.size * rows.Y.size,
+                f"The eigendecomposition of {n} items",
+                remedy="set landmarks or use fewer rows",
             )
-        return Landmarks(number)
-
-    def _objective(
-        self, rows: KreinRows, family: Family, candidates: Candidates
-    ) -> ValidationObjective:
-        n = len(rows.Y)
-        check_memory(
-            LIMITS.gradient_bytes * n**2,
-            f"The gradient for {n} items",
-            remedy="use search=None or fewer rows",
-        )
-        return ValidationObjective(rows, family, candidates, standardize=not is_classifier(self))
+            return ExactProblem(rows, self._matrix(rows.basis), self.fit_intercept)
+        check_symmetric_kernel(kernel)
+        if rows.basis.given_as_matrix:
+            check_symmetric(items, "X")
+        landmarks = as_landmarks(landmarks)
+        number = min(landmarks.number, n)
+        what = f"The solution on {number} landmarks"
+        check_memory(LIMITS.landmark_bytes * number**2, what, remedy="use fewer landmarks")
+        random = check_random_state(self.random_state)
+        chosen = select_landmarks(kernel, items, number, landmarks.method, random)
+        return LandmarkProblem(rows, chosen, self.fit_intercept, random)
 
     def _choose(
         self, held_out: HeldOut, rows: KreinRows, labels: NDArray | None, groups: NDArray | None
-    ) -> Choice:
+    ) -> tuple[int, dict[str, Any]]:
+        """The candidate that held-out rows prefer, and the fitted attributes that describe the validation."""
         raise NotImplementedError
 
     @property
@@ -344,44 +338,6 @@ def _warn_if_not_unique(system: KreinSystem, solution: KreinSolution) -> None:
         )
 
 
-def _basis_attributes(
-    problem: Problem, system: KreinSystem, solution: KreinSolution
-) -> dict[str, Any]:
-    """The items that new ones are compared with, and the coefficients of these comparisons."""
-    basis = problem.fitted_basis()
-
-    def dual(coef: NDArray) -> NDArray:
-        return basis.spread(problem.dual(coef).T)
-
-    return {
-        "_basis": basis,
-        "kernel_": basis.kernel,
-        "X_fit_": basis.kept,
-        "landmarks_": basis.landmarks,
-        "dual_coef_": dual(solution.coef),
-        "dual_coef_positive_": dual(part_coef(system, solution, 1)),
-        "dual_coef_negative_": dual(part_coef(system, solution, -1)),
-    }
-
-
-def _spectral_attributes(
-    system: KreinSystem, solution: KreinSolution, shape: tuple[int, ...]
-) -> dict[str, Any]:
-    """The solution in the basis of eigenvectors, and its certificates; single targets have the shape ()."""
-    spectral = solution.spectral
-    return {
-        "intercept_": _shaped(solution.intercept, shape),
-        "eigenvalues_": system.values,
-        "spectral_target_": system.target.reshape(-1, *shape),
-        "total_weight_": system.n,
-        "multiplier_": _shaped(1.0 + spectral.multiplier, shape),
-        "mu_": _shaped(spectral.multiplier / system.n, shape),
-        "n_iter_": max(1, spectral.n_iter),
-        "certificate_": max(solution.constraint_error, solution.stationarity),
-        "is_minimum_": bool(np.all(spectral.is_minimum)),
-    }
-
-
 def _shaped(values: NDArray, shape: tuple[int, ...]) -> Any:
     """One value per output; a number if the targets had one axis."""
     return values if shape else float(values[0])
@@ -420,7 +376,7 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         Whether to center kernel and targets. Without it the constraint is on mean(f^2).
     landmarks : int, Landmarks, None or "auto", default="auto"
         Landmarks to use instead of all rows, in one pass over blocks of rows; all rows as landmarks give the exact
-        solution. None is exact. "auto" is exact up to 4000 rows if memory allows, else uses up to 1000 and warns.
+        solution. None is exact. "auto" is exact up to 4000 rows, else uses 1000 and warns.
     random_state : int, RandomState or None, default=0
         Folds, landmarks and restarts.
 
@@ -504,29 +460,24 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
 
     def _choose(
         self, held_out: HeldOut, rows: KreinRows, labels: NDArray | None, groups: NDArray | None
-    ) -> Choice:
+    ) -> tuple[int, dict[str, Any]]:
         """The candidate of least mean squared held-out error."""
         errors = squared_errors(held_out, rows)
         error = errors.mean(axis=0)
         best = least(error)
         if np.any(leave_one_out_constant(rows.Y)):
             warn_if_folds_are_useless(errors[:, best], type(self).__name__)
-        standard_error = errors.std(axis=0, ddof=1) / np.sqrt(len(errors))
         used = rows.basis.rows[held_out.rows]
-        predicted = OutOfFold(
-            used,
-            held_out.scores[best],
-            rows.Y[held_out.rows],
-            None if groups is None else groups[used],
-        )
-        return Choice(
-            best,
-            {
-                "cv_results_": {"error": error, "standard_error": standard_error},
-                "best_index_": best,
-                "out_of_fold_": predicted,
-            },
-        )
+        standard_error = errors.std(axis=0, ddof=1) / np.sqrt(len(errors))
+        return best, {
+            "cv_results_": {"error": error, "standard_error": standard_error},
+            "out_of_fold_": OutOfFold(
+                used,
+                held_out.scores[best],
+                rows.Y[held_out.rows],
+                None if groups is None else groups[used],
+            ),
+        }
 
     def _predict(self, X: Any) -> NDArray:
         f = self._evaluate(X, "dual_coef_")[0]
@@ -651,7 +602,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
 
     def _choose(
         self, held_out: HeldOut, rows: KreinRows, labels: NDArray | None, groups: NDArray | None
-    ) -> Choice:
+    ) -> tuple[int, dict[str, Any]]:
         """The candidate of least calibrated log-loss on held-out scores."""
         assert labels is not None
         used = rows.basis.rows[held_out.rows]
@@ -670,15 +621,11 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         is_wrong = proba.argmax(axis=1) != truth
         constant_is_wrong = truth != np.bincount(truth, weight).argmax()
         warn_if_useless(is_wrong * 1.0, constant_is_wrong * 1.0, type(self).__name__, weight)
-        return Choice(
-            best,
-            {
-                "calibration_": calibrations[best],
-                "cv_results_": {"error": losses},
-                "best_index_": best,
-                "out_of_fold_": OutOfFold(used, proba, truth, groups),
-            },
-        )
+        return best, {
+            "calibration_": calibrations[best],
+            "cv_results_": {"error": losses},
+            "out_of_fold_": OutOfFold(used, proba, truth, groups),
+        }
 
     def _logits(self, X: Any) -> NDArray:
         f = self._evaluate(X, "dual_coef_")[0] + self.intercept_

@@ -17,6 +17,7 @@ from sklearn.utils import gen_batches
 
 from mercerless.core.basis import Basis
 from mercerless.core.blocks import reduce_rows, take_rows
+from mercerless.core.folds import some_rows
 from mercerless.core.memory import memory_budget, row_blocks
 from mercerless.krein.solver import (
     KreinSystem,
@@ -236,21 +237,15 @@ class ExactProblem:
 class LandmarkProblem:
     """The same on landmarks: one pass over blocks of rows, keeping only triangular factors.
 
-    At most `scored_rows` rows of a fold are predicted.
+    At most `KreinThresholds.scored_rows` rows of a fold are predicted.
     """
 
     def __init__(
-        self,
-        rows: KreinRows,
-        landmarks: NDArray,
-        intercept: bool,
-        scored_rows: int,
-        random: np.random.RandomState,
+        self, rows: KreinRows, landmarks: NDArray, intercept: bool, random: np.random.RandomState
     ):
         self.rows = rows
         self.landmarks = landmarks
         self.intercept = intercept
-        self.scored_rows = scored_rows
         self.random = random
         kernel, items = rows.basis.kernel, rows.basis.items
         low_rank = nystroem(kernel, items, landmarks, random_state=random)
@@ -272,8 +267,7 @@ class LandmarkProblem:
         for number in range(self.rows.n_folds):
             system = self._system_of(R for j, R in enumerate(self.factors) if j != number)
             rows = np.flatnonzero(self.rows.folds == number)
-            if len(rows) > self.scored_rows:
-                rows = np.sort(self.random.choice(rows, self.scored_rows, replace=False))
+            rows = rows[some_rows(len(rows), LIMITS.scored_rows, self.random)]
             for span in row_blocks(len(rows), self.bytes_per_row, self.block_bytes):
                 block = rows[span]
                 basis = self.features(take_rows(self.rows.basis.items, block))
@@ -350,10 +344,6 @@ def _fold_scores(fold: KreinFold, candidates: Candidates, family: Family) -> NDA
     system = fold.system
     n_outputs = len(system.offset)
     basis = fold.basis - system.center
-    # lift the coefficients or the basis, whichever is cheaper
-    lift_coef = candidates.size * n_outputs <= system.lift.shape[1]
-    if not lift_coef:
-        basis = basis @ system.lift
     absolute = candidates.resolve(system, family.regularizer)
     scores = np.empty((candidates.size, len(basis), n_outputs))
     for batch in gen_batches(candidates.size, 64):
@@ -362,9 +352,7 @@ def _fold_scores(fold: KreinFold, candidates: Candidates, family: Family) -> NDA
             system, plus, minus, radius, family.regularizer, family.constraint
         )
         n_problems = (batch.stop - batch.start) * n_outputs
-        coef = (solution.coef / system.values).reshape(n_problems, len(system.values)).T
-        if lift_coef:
-            coef = system.lift @ coef
+        coef = system.lift @ (solution.coef / system.values).reshape(n_problems, -1).T
         predicted = (basis @ coef.astype(basis.dtype)).reshape(len(basis), -1, n_outputs)
         scores[batch] = predicted.transpose(1, 0, 2) + system.offset
     return scores

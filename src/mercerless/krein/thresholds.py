@@ -41,10 +41,9 @@ class KreinThresholds:
     strengths: tuple[float, ...] = tuple(np.logspace(1, -7, 17))
     # alpha_negative / alpha_positive; ratios beyond 100 failed badly.
     ratios: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0, 0.01)
-    # C="auto", for items of variance one in feature space, from weak to strong, with so many folds and rows.
-    costs: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-    cost_folds: int = 3
-    cost_rows: int = 1500
+    # C="auto" is chosen on so many rows and folds.
+    tuned_rows: int = 1000
+    tuned_folds: int = 3
     # Standard deviation of f relative to that of the targets.
     radii: tuple[float, ...] = (1.0, 0.9, 0.8, 0.7, 0.5, 0.25)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
 
 from mercerless.core.descent import Descent, GradientSearch, Report, minimize_with_restarts
 from mercerless.core.validation import check_symmetric
@@ -42,11 +44,17 @@ class ValidationObjective:
         if standardize and np.any(self.std > 0):
             typical = np.sqrt(np.mean(self.std**2))
             self.units = np.where(self.std > 0, self.std, typical) / typical
+        #: Training and held-out rows of every fold.
+        self.splits = [
+            (np.flatnonzero(rows.folds != fold), np.flatnonzero(rows.folds == fold))
+            for fold in range(rows.n_folds)
+        ]
         K = self._matrix(rows.basis.kernel)
-        self.K = None if len(rows.basis.kernel.theta) else K
-        #: Decompositions of the folds, kept if the kernel has nothing to tune.
-        self.spectra: dict[int, TrainingSpectrum] = {}
         self.scale = float(np.abs(K).max()) or 1.0
+        #: The matrix and the decompositions of the folds, kept if the kernel has nothing to tune.
+        self.kept = None
+        if len(rows.basis.kernel.theta) == 0:
+            self.kept = K, list(self._spectra(K))
         is_there = (True, family.regularizer == "components", family.constraint is not None)
         names = zip(("positive", "negative", "radius"), is_there, candidates.relative)
         self.free = [name for name, there, relative in names if there and relative]
@@ -64,12 +72,9 @@ class ValidationObjective:
         around = np.column_stack([middle - reach, middle + reach])
         lowest, highest = kernel.bounds.T
         is_usual = (lowest < middle) & (middle < highest)
-        within = np.column_stack(
-            [np.maximum(lowest, around[:, 0]), np.minimum(highest, around[:, 1])]
-        )
+        within = np.clip(around, lowest[:, None], highest[:, None])
         of_kernel = np.where(is_usual[:, None], within, around)
-        of_others = [limits[name] for name in self.free]
-        return np.vstack([of_kernel, *of_others])
+        return np.vstack([of_kernel, *[limits[name] for name in self.free]])
 
     def start(self, random: np.random.RandomState) -> NDArray:
         """A random start after Oglic and Gaertner (2018), appendix E.1, on scales that do not depend on units."""
@@ -106,91 +111,78 @@ class ValidationObjective:
         absolute = (False, False, False)
         return Candidates(np.array([plus]), np.array([minus]), np.atleast_2d(radius), absolute)
 
+    def _spectra(self, K: NDArray) -> Iterator[TrainingSpectrum]:
+        """The decompositions of the training parts of all folds."""
+        rows = self.rows
+        for train, _ in self.splits:
+            yield training_spectrum(
+                K[np.ix_(train, train)],
+                rows.Y[train] / self.units,
+                rows.weight[train],
+                intercept=self.family.intercept,
+                overwrite=True,
+            )
+
     def __call__(self, x: NDArray) -> tuple[float, NDArray]:
         kernel, plus, minus, radius = self.unpack(x)
         radius = radius / self.units
-        tunes_kernel = self.K is None
-        K = self._matrix(kernel) if self.K is None else self.K
-        n_folds = self.rows.n_folds
+        if self.kept is None:
+            K = self._matrix(kernel)
+            spectra: Iterable[TrainingSpectrum] = self._spectra(K)
+        else:
+            K, spectra = self.kept
+        rows, family = self.rows, self.family
+        n_folds = len(self.splits)
         loss = 0.0
         gradient = dict.fromkeys(("positive", "negative", "radius"), 0.0)
         cotangents = []
-        for number in range(n_folds):
-            of_fold = self._fold(number, K, plus, minus, radius)
+        for (train, test), spectrum in zip(self.splits, spectra):
+            of_fold = spectral_loss(
+                spectrum,
+                K[np.ix_(test, train)],
+                rows.Y[test] / self.units,
+                plus,
+                minus,
+                radius,
+                weight_val=rows.weight[test],
+                regularizer=family.regularizer,
+                constraint=family.constraint,
+                intercept=family.intercept,
+                kernel_gradient=self.kept is None,
+            )
             loss += of_fold.loss / n_folds
             gradient["positive"] += of_fold.alpha_positive * plus / n_folds
             gradient["negative"] += of_fold.alpha_negative * minus / n_folds
-            if self.family.constraint is not None:
+            if family.constraint is not None:
                 gradient["radius"] += float(np.sum(of_fold.radius * radius)) / n_folds
-            if tunes_kernel:
-                cotangents.append(self._cotangent(number, of_fold))
+            if self.kept is None:
+                cotangents.append(_cotangent(of_fold, train, test, len(K)))
         theta = np.zeros(0)
-        if tunes_kernel:
+        if self.kept is None:
             left, right = (np.hstack(sides) for sides in zip(*cotangents))
             G = left @ (right.T / n_folds)
             if not np.all(np.isfinite(G)):
                 return 1e3, np.zeros_like(x)
-            theta = kernel.pullback(self.rows.basis.items, None, G)
+            theta = kernel.pullback(rows.basis.items, None, G)
         full = np.r_[theta, [gradient[name] for name in self.free]]
         if not (np.isfinite(loss) and np.all(np.isfinite(full))):
             return 1e3, np.zeros_like(x)
         loss = max(loss, np.finfo(float).tiny)
         return float(np.log(loss)), full / loss
 
-    def _split(self, number: int) -> tuple[NDArray, NDArray]:
-        """Training and held-out rows of a fold."""
-        train = np.flatnonzero(self.rows.folds != number)
-        test = np.flatnonzero(self.rows.folds == number)
-        return (train if len(train) else test), test
 
-    def _fold(
-        self, number: int, K: NDArray, plus: float, minus: float, radius: NDArray
-    ) -> LossPullback:
-        """One fold's error and its gradient; its decomposition is kept if the kernel has nothing to tune.
-
-        The radius is in the units of the outputs.
-        """
-        rows = self.rows
-        Y = rows.Y / self.units
-        family = self.family
-        train, test = self._split(number)
-        spectrum = self.spectra.get(number)
-        if spectrum is None:
-            spectrum = training_spectrum(
-                K.take(train, axis=0).take(train, axis=1),
-                Y[train],
-                rows.weight[train],
-                intercept=family.intercept,
-                overwrite=True,
-            )
-            if self.K is not None:
-                self.spectra[number] = spectrum
-        return spectral_loss(
-            spectrum,
-            K[np.ix_(test, train)],
-            Y[test],
-            plus,
-            minus,
-            radius,
-            weight_val=rows.weight[test],
-            regularizer=family.regularizer,
-            constraint=family.constraint,
-            intercept=family.intercept,
-            kernel_gradient=self.K is None,
-        )
-
-    def _cotangent(self, number: int, of_fold: LossPullback) -> tuple[NDArray, NDArray]:
-        """Factors of one fold's cotangent of the matrix of all rows."""
-        train, test = self._split(number)
-        n_outputs = of_fold.coef.shape[1]
-        rank = of_fold.left.shape[1]
-        left = np.zeros((len(self.rows.Y), rank + n_outputs))
-        right = np.zeros_like(left)
-        left[train, :rank] = of_fold.left
-        right[train, :rank] = of_fold.right
-        left[test, rank:] = of_fold.residual
-        right[train, rank:] = of_fold.coef
-        return left, right
+def _cotangent(
+    of_fold: LossPullback, train: NDArray, test: NDArray, n: int
+) -> tuple[NDArray, NDArray]:
+    """Factors of one fold's cotangent of the matrix of all n rows."""
+    rank = of_fold.left.shape[1]
+    left = np.zeros((n, rank + of_fold.coef.shape[1]))
+    right = np.zeros_like(left)
+    left[train, :rank] = of_fold.left
+    right[train, :rank] = of_fold.right
+    left[test, rank:] = of_fold.residual
+    right[train, rank:] = of_fold.coef
+    return left, right
 
 
 def tune_by_gradient(
@@ -223,29 +215,23 @@ def initial_theta(kernel: Kernel, X: Any, random: np.random.RandomState) -> NDAr
     if len(theta) == 0:
         return theta
     c = 0.4 * (1.0 + random.uniform(size=len(theta)))
-    if isinstance(kernel, (Gaussian, DeltaGauss)) and np.ndim(kernel.length_scale) == 0:
-        rows = X[random.permutation(len(X))[:500]]
-        squared = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)[
-            np.triu_indices(len(rows), 1)
-        ]
-        scale = np.sqrt((np.median(squared) if len(squared) else 1.0) or 1.0) / np.sqrt(c[0])
+    is_shared = np.ndim(getattr(kernel, "length_scale", 0)) == 0
+    if isinstance(kernel, (Gaussian, DeltaGauss)) and is_shared:
+        some = X[random.permutation(len(X))[:500]]
+        squares = pdist(some, "sqeuclidean")
+        typical = np.median(squares) if len(squares) else 1.0
+        scale = np.sqrt((typical or 1.0) / c[0])
         if isinstance(kernel, DeltaGauss):
             shift = random.uniform(-0.95, 0.95)
             return np.log([(1 - shift) * scale, (1 + shift) * scale])
-        return np.array([np.log(scale)])
+        return np.log([scale])
+    root = 1.0 if is_shared else np.sqrt(X.shape[1])
     if isinstance(kernel, Gaussian):
-        return np.log(
-            np.sqrt(X.shape[1]) * c * np.where(np.ptp(X, axis=0) > 0, np.ptp(X, axis=0), 1.0)
-        )
+        width = np.ptp(X, axis=0)
+        return np.log(root * c * np.where(width > 0, width, 1.0))
     if isinstance(kernel, (Sigmoid, Epanechnikov)):
-        size = (
-            np.abs(X).max(axis=0)
-            if np.ndim(kernel.length_scale)
-            else np.linalg.norm(X, axis=1).max()
-        )
-        size = np.atleast_1d(np.where(size > 0, size, 1.0))
-        m = len(size)
-        size = size * np.sqrt(X.shape[1] if m > 1 else 1)
+        size = np.linalg.norm(X, axis=1).max() if is_shared else np.abs(X).max(axis=0)
+        size = root * np.atleast_1d(np.where(size > 0, size, 1.0))
         power = 1.0 if isinstance(kernel, Epanechnikov) else 0.5
-        return np.r_[np.log(size / c[:m] ** power), theta[m:]]
+        return np.r_[np.log(size / c[: len(size)] ** power), theta[len(size) :]]
     return theta + random.uniform(-1.0, 1.0, size=len(theta))

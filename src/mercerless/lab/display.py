@@ -52,22 +52,13 @@ class BandwidthDisplay(Display):
     form: str
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        feature_names: Sequence[str] | None = None,
-        max_features: int = 20,
-        ax: Any = None,
-    ) -> Self:
+    def from_estimator(cls, estimator: Any, *, max_features: int = 20, ax: Any = None) -> Self:
         """Draw the bandwidths of a fitted LAB model.
 
         Parameters
         ----------
         estimator : LABRegressor or LABClassifier
             A fitted model.
-        feature_names : sequence of str or None, default=None
-            Names; None takes the names seen in fit, or numbers.
         max_features : int, default=20
             How many features are drawn.
         ax : matplotlib Axes or None, default=None
@@ -82,15 +73,8 @@ class BandwidthDisplay(Display):
         form = estimator.expansion_
         names = [f"x{j}" for j in range(estimator.n_features_in_)]
         names = list(getattr(estimator, "feature_names_in_", names))
-        if feature_names is not None:
-            names = list(feature_names)
-        widths = form.bandwidths
-        if len(names) != widths.shape[1]:
-            raise ValueError(
-                f"There are {len(names)} feature names for {widths.shape[1]} features."
-            )
         order = form(form.support_vectors)[:, 0]
-        display = cls(1 / widths, order=order, feature_names=names, form=form.name)
+        display = cls(1 / form.bandwidths, order=order, feature_names=names, form=form.name)
         return display.plot(max_features=max_features, ax=ax)
 
     def _draw(self, ax: Any, max_features: int = 20) -> None:

@@ -80,15 +80,11 @@ class Training(NamedTuple):
     used: NDArray  # the positions of these rows among all rows given to fit
 
 
-class Machine(NamedTuple):
-    """A fitted function in standardized units, and its validation."""
+class HeldOut(NamedTuple):
+    """Predictions of rows that validation held out; none without validation."""
 
-    form: LocalForm
-    learned: Learned
-    held_out: NDArray  # positions of the rows that validation held out
+    rows: NDArray  # positions among those of the training
     predictions: NDArray  # (n_held_out, n_outputs)
-    curve: NDArray
-    max_error: float
 
 
 class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
@@ -188,11 +184,11 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         return Training(X, target, Y, weight, groups, used)
 
     @property
-    def _optimizers(self) -> tuple[SGD, ...]:
+    def _optimizers(self) -> Sequence[SGD]:
         """The steps on batches, one after the other; none for L-BFGS."""
         if self.optimizer is None:
             return ()
-        return (self.optimizer,) if isinstance(self.optimizer, SGD) else tuple(self.optimizer)
+        return self.optimizer if isinstance(self.optimizer, (list, tuple)) else (self.optimizer,)
 
     @property
     def _support(self) -> Support:
@@ -211,10 +207,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
                 f"validation_fraction={fraction!r} must lie between 0 and 1, or be None."
             )
         given = self.optimizer
-        is_sequence = isinstance(given, (list, tuple)) and len(given) > 0
-        if not (given is None or isinstance(given, SGD) or is_sequence) or not all(
-            isinstance(optimizer, SGD) for optimizer in self._optimizers
-        ):
+        if not all(isinstance(optimizer, SGD) for optimizer in self._optimizers):
             raise ValueError(
                 f"optimizer={given!r} must be None, Adam(...), SGD(...), or a list of these."
             )
@@ -226,8 +219,10 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         for optimizer in self._optimizers:
             check_optimizer(optimizer)
 
-    def _fit_machine(self, training: Training, progress: Progress) -> tuple[Machine, int]:
-        """The machine for standardized targets, and the number of iterations of all descents."""
+    def _fit_machine(
+        self, training: Training, units: Standardizer, progress: Progress
+    ) -> tuple[dict[str, Any], HeldOut]:
+        """The fitted attributes that regressors and classifiers share, and the predictions of validation."""
         X, n = training.X, len(training.X)
         self._check_parameters(n)
         d = X.shape[1]
@@ -288,7 +283,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         form = LocalForm(
             name=self.kernel,
             kernel=FORMS[self.kernel](np.exp(learned.log_bandwidths)),
-            support=support,
+            support=training.used[support],
             support_vectors=take_rows(X, support).astype(np.float64),
             centers=rows.X[learned.support],
             dual_coef=coef.T,
@@ -299,16 +294,30 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         )
         errors = np.sum((form(take_rows(X, numbers)) - rows.Y) ** 2, axis=1)
         self._warn_of_growth(errors, learned, n)
-        held_out = np.concatenate([test for _, test in folds]) if folds else np.zeros(0, dtype=int)
-        machine = Machine(
-            form,
-            learned,
-            numbers[held_out],
-            validated.predictions,
-            validated.curve,
-            float(errors.max()),
-        )
-        return machine, max(1, n_iter)
+        form = form.in_units(units)
+        sizes = [form.centers, form.kernel.bandwidths, form.dual_coef, form.coef, form.intercept]
+        max_error = float(errors.max())
+        attributes = {
+            "expansion_": form,
+            "support_": form.support,
+            "support_vectors_": form.support_vectors,
+            "bandwidths_": np.array(form.bandwidths),
+            "dual_coef_": form.dual_coef,
+            "coef_": form.coef,
+            "intercept_": form.intercept,
+            "alpha_": form.alpha,
+            "scaling_": form.scaling,
+            "n_support_": len(form.support),
+            "n_parameters_": sum(np.size(array) for array in sizes),
+            "n_iter_": max(1, n_iter),
+            "loss_curve_": learned.losses,
+            "validation_curve_": validated.curve,
+            "growth_curve_": np.array(learned.growth or [(len(form.support), max_error)]),
+            "certificate_": learned.certificate,
+            "max_error_": max_error,
+        }
+        held_out = np.concatenate([np.zeros(0, dtype=int), *[test for _, test in folds]])
+        return attributes, HeldOut(numbers[held_out], validated.predictions)
 
     @staticmethod
     def _check_memory(n: int, d: int, learner: LocalLearner, itemsize: int) -> None:
@@ -366,33 +375,6 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
                 "learning_rate of the optimizer, or use optimizer=None.",
                 ConvergenceWarning,
             )
-
-    def _finish(
-        self, training: Training, machine: Machine, units: Standardizer, **others: Any
-    ) -> None:
-        """Set all fitted attributes together."""
-        form = machine.form.in_units(units)._replace(support=training.used[machine.form.support])
-        sizes = [form.centers, form.kernel.bandwidths, form.dual_coef, form.coef, form.intercept]
-        growth = machine.learned.growth or [(len(form.support), machine.max_error)]
-        self._set_fitted(
-            expansion_=form,
-            support_=form.support,
-            support_vectors_=form.support_vectors,
-            bandwidths_=np.array(form.bandwidths),
-            dual_coef_=form.dual_coef,
-            coef_=form.coef,
-            intercept_=form.intercept,
-            alpha_=form.alpha,
-            scaling_=form.scaling,
-            n_support_=len(form.support),
-            n_parameters_=sum(np.size(array) for array in sizes),
-            loss_curve_=machine.learned.losses,
-            validation_curve_=machine.curve,
-            growth_curve_=np.array(growth),
-            certificate_=machine.learned.certificate,
-            max_error_=machine.max_error,
-            **others,
-        )
 
     def _scores(self, X: Any) -> NDArray:
         """Predictions in row blocks, one column per function."""
@@ -550,27 +532,23 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
             ranges = Scaling.to_range(Y[weight > 0])
             units = Standardizer(ranges.center, ranges.scale)
         training = self._training(rows, target, units(Y), weight, groups)
-        machine, n_iter = self._fit_machine(training, progress)
+        attributes, held = self._fit_machine(training, units, progress)
         held_out = None
-        if len(machine.held_out):
-            predictions = units.undo(machine.predictions)
-            truth = target[training.used[machine.held_out]]
+        if len(held.rows):
+            truth = training.Y[held.rows]
+            losses = np.sum((held.predictions - truth) ** 2, axis=1)
+            weight = training.weight[held.rows]
+            constant = leave_one_out_constant(truth, weight)
+            warn_if_useless(losses, constant, type(self).__name__, weight)
+            truth = training.target[held.rows]
             held_out = OutOfFold(
-                training.used[machine.held_out],
-                predictions.reshape(truth.shape),
+                training.used[held.rows],
+                units.undo(held.predictions).reshape(truth.shape),
                 truth,
-                None if training.groups is None else training.groups[machine.held_out],
+                None if training.groups is None else training.groups[held.rows],
             )
-            self._warn_if_useless(training, machine)
-        self._finish(training, machine, units, n_iter_=n_iter, out_of_fold_=held_out)
+        self._set_fitted(**attributes, out_of_fold_=held_out)
         self._one_output = target.ndim == 1
-
-    def _warn_if_useless(self, training: Training, machine: Machine) -> None:
-        truth = training.Y[machine.held_out]
-        weight = training.weight[machine.held_out]
-        losses = np.sum((machine.predictions - truth) ** 2, axis=1)
-        constant = leave_one_out_constant(truth, weight)
-        warn_if_useless(losses, constant, type(self).__name__, weight)
 
     @blockwise
     def predict(self, X: Any) -> NDArray:
@@ -708,11 +686,10 @@ class LABClassifier(ClassifierMixin, _LAB):
         groups = training.groups
         if groups is not None:
             warn_of_lonely_classes(classes[training.target], groups)
-        machine, n_iter = self._fit_machine(training, progress)
-        held = machine.held_out
+        attributes, (held, predictions) = self._fit_machine(training, units, progress)
         held_out = None
         if len(held):
-            scores = class_scores(units.undo(machine.predictions))
+            scores = class_scores(units.undo(predictions))
             truth, weight = training.target[held], training.weight[held]
             folds = None
             if groups is not None:
@@ -727,13 +704,10 @@ class LABClassifier(ClassifierMixin, _LAB):
         else:  # the targets themselves, with the slope's prior keeping it modest
             scores = class_scores(units.undo(training.Y))
             truth, weight = training.target, training.weight
-        self._finish(
-            training,
-            machine,
-            units,
+        self._set_fitted(
+            **attributes,
             classes_=classes,
             calibration_=calibrate_scores(scores, truth, weight),
-            n_iter_=n_iter,
             out_of_fold_=held_out,
         )
 

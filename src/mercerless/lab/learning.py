@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mercerless.core.descent import Report
 from mercerless.core.folds import Split, some_rows
-from mercerless.lab.model import FORMS, Rows
+from mercerless.lab.model import FORMS, Learned, Rows
 from mercerless.lab.optimizers import SGD, learn_in_batches
 from mercerless.lab.solver import (
     LocalRegression,
@@ -53,17 +53,6 @@ class SearchLimits:
 
 
 LIMITS = SearchLimits()
-
-
-class Learned(NamedTuple):
-    """The support and its bandwidths; without coefficients."""
-
-    support: NDArray  # positions among the rows
-    log_bandwidths: NDArray  # (m, d)
-    log_ridge: float
-    losses: NDArray  # the objective after every iteration
-    growth: list[tuple[int, float]]  # support points and the largest squared error, round by round
-    certificate: float  # the projected gradient at the end relative to the start
 
 
 class Checkpoint(NamedTuple):
@@ -197,7 +186,16 @@ class LocalLearner:
         watch = watch or Watch(self.report)
         support = select_support(rows.X, rows.Y, self.n_support, self.support.selection, self.seed)
         if self.optimizers:
-            return self._learn_in_batches(rows, support)
+            return learn_in_batches(
+                partial(self.problem, rows),
+                self.form,
+                support,
+                self.optimizers,
+                partial(grow, settings=self.support, n_start=self.n_support),
+                self.ridge or LIMITS.ridge,
+                np.random.RandomState(self.seed),
+                self.report,
+            )
         shared = self.shared(rows, support)
         log_ridge = (
             shared.log_ridge if self.learns_ridge else float(np.log(self.ridge or LIMITS.ridge))
@@ -234,28 +232,6 @@ class LocalLearner:
         watch.judge(problem, support, state._replace(iteration=len(values) - 1))
         return Learned(
             support, state.log_bandwidths, state.log_ridge, values, growth, state.certificate
-        )
-
-    def _learn_in_batches(self, rows: Rows, support: NDArray) -> Learned:
-        """The paper's Algorithm 1."""
-        ridge = self.ridge or LIMITS.ridge
-        steps = learn_in_batches(
-            partial(self.problem, rows),
-            self.form,
-            support,
-            self.optimizers,
-            partial(grow, settings=self.support, n_start=self.n_support),
-            ridge,
-            np.random.RandomState(self.seed),
-            self.report,
-        )
-        return Learned(
-            steps.support,
-            steps.log_bandwidths,
-            float(np.log(ridge)),
-            steps.values,
-            steps.growth,
-            steps.certificate,
         )
 
     def validate(self, rows: Rows, folds: Sequence[Split]) -> Validated:

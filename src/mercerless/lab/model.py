@@ -35,6 +35,17 @@ class Rows(NamedTuple):
         return Rows(self.X[rows], self.Y[rows], self.weight[rows])
 
 
+class Learned(NamedTuple):
+    """The support and its bandwidths; without coefficients."""
+
+    support: NDArray  # positions among the rows
+    log_bandwidths: NDArray  # (m, d)
+    log_ridge: float
+    losses: NDArray  # the objective after every iteration
+    growth: list[tuple[int, float]]  # support points and the largest squared error, round by round
+    certificate: float  # the projected gradient at the end relative to the start
+
+
 class Scaling(NamedTuple):
     """Features as the kernel sees them: clipped to bounds, then moved and divided."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from mercerless.core.descent import Report
 from mercerless.core.validation import check_number
+from mercerless.lab.model import Learned
 from mercerless.lab.solver import LocalRegression, State, interpolation, relative_norm
 
 # gives the change of the parameters for a gradient, one step after the other
@@ -67,6 +67,10 @@ class SGD(BaseEstimator):
         self.n_steps = n_steps
         self.initial_scale = initial_scale
 
+    def _new_update(self) -> Update:
+        """The function that turns one gradient after the other into changes of theta."""
+        return lambda gradient: -self.learning_rate * gradient
+
 
 class Adam(SGD):
     """Steps of adaptive size (Kingma and Ba, 2015), with which the LAB paper's experiments begin.
@@ -105,6 +109,21 @@ class Adam(SGD):
     (True, 0)
     """
 
+    def _new_update(self) -> Update:
+        mean = square = np.zeros(1)
+        step = 0
+
+        def update(gradient: NDArray) -> NDArray:
+            nonlocal mean, square, step
+            step += 1
+            mean = 0.9 * mean + 0.1 * gradient
+            square = 0.999 * square + 0.001 * gradient**2
+            unbiased = mean / (1.0 - 0.9**step)
+            size = np.sqrt(square / (1.0 - 0.999**step))
+            return -self.learning_rate * unbiased / (size + 1e-8)
+
+        return update
+
 
 def check_optimizer(optimizer: SGD) -> None:
     """Raise unless the parameters make sense."""
@@ -112,42 +131,6 @@ def check_optimizer(optimizer: SGD) -> None:
     check_number("batch_size", optimizer.batch_size, whole=True)
     check_number("n_steps", optimizer.n_steps, whole=True)
     check_number("initial_scale", optimizer.initial_scale)
-
-
-def new_update(optimizer: SGD) -> Update:
-    """The function that turns one gradient after the other into changes of theta."""
-    if isinstance(optimizer, Adam):
-        return _adam_update(optimizer.learning_rate)
-    return lambda gradient: -optimizer.learning_rate * gradient
-
-
-def _adam_update(learning_rate: float) -> Update:
-    mean = np.zeros(1)
-    square = np.zeros(1)
-    step = 0
-
-    def update(gradient: NDArray) -> NDArray:
-        nonlocal mean, square, step
-        step += 1
-        mean = 0.9 * mean + 0.1 * gradient
-        square = 0.999 * square + 0.001 * gradient**2
-        unbiased = mean / (1.0 - 0.9**step)
-        size = np.sqrt(square / (1.0 - 0.999**step))
-        return -learning_rate * unbiased / (size + 1e-8)
-
-    return update
-
-
-class Steps(NamedTuple):
-    """The result of Algorithm 1."""
-
-    support: NDArray
-    log_bandwidths: NDArray  # (m, d), of the library
-    values: NDArray  # the mean squared error of every batch, before its step
-    growth: list[tuple[int, float]]  # support points and the largest squared error, round by round
-    certificate: (
-        float  # infinite if the steps for the last support raised the objective or broke down
-    )
 
 
 def bandwidths_of(form: str, theta: NDArray) -> NDArray:
@@ -165,29 +148,48 @@ def learn_in_batches(
     ridge: float,
     random: np.random.RandomState,
     report: Report,
-) -> Steps:
+) -> Learned:
     """Algorithm 1: steps on batches for the support, rows with large errors join it, and again until all are small.
 
     ``theta += update(d/dtheta sum over the batch of w_i |f(x_i) - y_i|^2)``, where f interpolates the support (with the
-    ridge) and its coefficients depend on theta too. New support points start with the mean of theta, as in the
-    authors' code; the paper does not say. The derivatives are exact. Cost of a step ``O(m^3 + b m d)``.
+    ridge) and its coefficients depend on theta too. Lines 6 to 9 of the paper are the steps, each on a batch of the
+    rows off the support; they break down if the system of the support is singular, or if numbers are not finite any
+    more. New support points start with the mean of theta, as in the authors' code; the paper does not say. The
+    derivatives are exact. Cost of a step ``O(m^3 + b m d)``.
 
     Nothing keeps the objective (12) from rising. The certificate is its largest derivative in a log bandwidth at the
-    end relative to the start, both on all rows.
+    end relative to the start, both on all rows; infinite if the steps for the last support raised the objective or
+    broke down.
     """
     problem = problem_of(support)
     d = problem.X.shape[1]
     theta = np.full((len(support), d), np.sqrt(optimizers[0].initial_scale / d))
-    first, before = _on_all_rows(problem, form, theta, ridge)
+    slopes: list[float] = []
     values: list[float] = []
     growth: list[tuple[int, float]] = []
     while True:
+        rest = np.setdiff1d(np.arange(len(problem.X)), support)
+        before, slope = _evaluate(problem, form, theta, ridge, support, rest)
+        slopes.append(float(np.abs(slope).max()))
         broke_down = False
-        for optimizer in optimizers:
-            theta, diverged = _take_steps(
-                problem, form, theta, support, optimizer, ridge, random, values, report
-            )
-            broke_down |= diverged
+        for optimizer in optimizers if len(rest) else ():
+            update = optimizer._new_update()
+            solvable = theta
+            try:
+                for step in range(optimizer.n_steps):
+                    batch = random.choice(rest, min(optimizer.batch_size, len(rest)), replace=False)
+                    value, slope = _evaluate(problem, form, theta, ridge, support, batch)
+                    solvable = theta
+                    values.append(value)
+                    # theta is one over a bandwidth, so that their logarithms have opposite derivatives
+                    theta = theta + update(-problem.weight[batch].sum() * slope / theta)
+                    info = {"stage": "steps on batches", "iteration": step + 1, "value": value}
+                    if report(info):
+                        break
+                _evaluate(problem, form, theta, ridge, support, rest[:1])
+            except np.linalg.LinAlgError:
+                theta = solvable
+                broke_down = True
         state = State(0, 0.0, np.log(bandwidths_of(form, theta)), float(np.log(ridge)))
         new, error = grow(problem, state, support)
         growth.append((len(support), error))
@@ -196,48 +198,13 @@ def learn_in_batches(
         theta = np.vstack([theta, np.full((len(new), d), theta.mean())])
         support = np.concatenate([support, new])
         problem = problem_of(support)
-        _, before = _on_all_rows(problem, form, theta, ridge)
-    last, after = _on_all_rows(problem, form, theta, ridge)
-    certificate = relative_norm([first, last])
+    after, slope = _evaluate(problem, form, theta, ridge, support, rest)
+    certificate = relative_norm([slopes[0], float(np.abs(slope).max())])
     if broke_down or after > before:
         certificate = np.inf
-    return Steps(support, state.log_bandwidths, np.array(values), growth, certificate)
-
-
-def _take_steps(
-    problem: LocalRegression,
-    form: str,
-    theta: NDArray,
-    support: NDArray,
-    optimizer: SGD,
-    ridge: float,
-    random: np.random.RandomState,
-    values: list[float],
-    report: Report,
-) -> tuple[NDArray, bool]:
-    """Lines 6 to 9: theta after the steps, each on a batch of the rows off the support, and whether they broke down.
-
-    They do if the system of the support is singular, or if numbers are not finite any more; theta is then that before.
-    """
-    rest = np.setdiff1d(np.arange(len(problem.X)), support)
-    if len(rest) == 0:
-        return theta, False
-    update = new_update(optimizer)
-    solvable = theta
-    try:
-        for step in range(optimizer.n_steps):
-            batch = random.choice(rest, min(optimizer.batch_size, len(rest)), replace=False)
-            value, gradient = _evaluate(problem, form, theta, ridge, support, batch)
-            solvable = theta
-            values.append(value)
-            theta = theta + update(gradient)
-            info = {"stage": "steps on batches", "iteration": step + 1, "value": value}
-            if report(info):
-                break
-        _evaluate(problem, form, theta, ridge, support, rest[:1])
-    except np.linalg.LinAlgError:
-        return solvable, True
-    return theta, False
+    return Learned(
+        support, state.log_bandwidths, state.log_ridge, np.array(values), growth, certificate
+    )
 
 
 def _evaluate(
@@ -248,31 +215,16 @@ def _evaluate(
     support: NDArray,
     batch: NDArray,
 ) -> tuple[float, NDArray]:
-    """The mean squared error of a batch, and the gradient of the sum in theta; LinAlgError without a solution."""
+    """The mean squared error of a batch, and its gradient in log bandwidths; LinAlgError without a solution."""
+    if len(batch) == 0:
+        return 0.0, np.zeros_like(theta)
     if not np.all(np.abs(theta) < 1e100):
         raise np.linalg.LinAlgError("theta is not a number any more.")
     rows = np.concatenate([support, batch])
     X = problem.X[rows]
-    weight = problem.weight[rows]
     kernel = problem.kernel(bandwidths_of(form, theta))
     K = kernel(X, problem.S)
     none = np.zeros((len(rows), 0))
     places = np.arange(len(support))
-    at = interpolation(K, none, problem.Y[rows], ridge, weight, support=places)
-    # theta is one over a bandwidth, so that their logarithms have opposite derivatives
-    in_log_bandwidths = kernel.pullback(X, problem.S, at.kernel_gradient, K)
-    total_weight = weight[len(support) :].sum()
-    return at.value, -total_weight * in_log_bandwidths.reshape(theta.shape) / theta
-
-
-def _on_all_rows(
-    problem: LocalRegression, form: str, theta: NDArray, ridge: float
-) -> tuple[float, float]:
-    """The largest derivative of the objective (12) in a log bandwidth, and its value, on all rows."""
-    if len(problem.X) == len(problem.S):
-        return 0.0, 0.0
-    kernel = problem.kernel(bandwidths_of(form, theta))
-    K = kernel(problem.X, problem.S)
-    at = problem.objective(K, problem.F, problem.Y, ridge, problem.weight)
-    gradient = kernel.pullback(problem.X, problem.S, at.kernel_gradient, K)
-    return float(np.abs(gradient).max()), at.value
+    at = interpolation(K, none, problem.Y[rows], ridge, problem.weight[rows], support=places)
+    return at.value, kernel.pullback(X, problem.S, at.kernel_gradient, K).reshape(theta.shape)
