@@ -12,7 +12,12 @@ from mercerless import (
     LABRegressor,
 )
 from mercerless.core.calibration import calibrate_scores, cross_calibrate
-from mercerless.core.conformal import conformal_rank, interval_radius, set_thresholds
+from mercerless.core.conformal import (
+    conformal_quantile,
+    conformal_rank,
+    interval_radius,
+    set_thresholds,
+)
 from mercerless.core.folds import OutOfFold
 from mercerless.kernels import Gaussian
 
@@ -184,3 +189,39 @@ def scattered(n, seed=0):
     x = rng.uniform(-3, 3, size=(n, 2))
     deviation = np.where(x[:, 0] > 1, 1.0, 0.1)
     return x, 2 * x[:, 0] + np.sin(2 * x[:, 1]) + deviation * rng.normal(size=n), deviation
+
+
+class TestQuantileOfGroups:
+    def test_sets_within_every_class_count_groups(self):
+        proba = np.linspace(0.01, 0.99, 80)
+        held = OutOfFold(np.arange(80), np.column_stack([proba, 1 - proba]), np.zeros(80, int))
+        of_groups = held._replace(groups=np.arange(80) // 4)
+        assert set_thresholds(of_groups, 0.9, by_class=False)[0] == pytest.approx(proba[4])
+        both = held._replace(target=np.arange(80) // 40, groups=np.arange(80) // 8)
+        with pytest.raises(ValueError, match="needs at least 9 groups of items of class 0"):
+            set_thresholds(both, 0.9, by_class=True)
+
+    def test_groups_of_one_give_the_usual_rank(self):
+        errors = np.random.RandomState(0).normal(size=(37, 2))
+        expected = np.sort(errors, axis=0)[conformal_rank(37, 0.8) - 1]
+        assert_array_equal(conformal_quantile(errors, 0.8, np.arange(37)), expected)
+
+    def test_every_group_counts_as_one(self):
+        errors = np.r_[np.arange(9.0), np.full(91, 100.0)]
+        groups = np.r_[np.arange(9), np.full(91, 9)]
+        assert conformal_quantile(errors, 0.8, groups) == 8.0
+        assert conformal_quantile(errors, 0.9, groups) == 100.0
+
+    def test_too_few_groups_say_how_many(self):
+        with pytest.raises(ValueError, match="needs at least 9 groups of out-of-fold predictions"):
+            conformal_quantile(np.zeros(80), 0.9, np.arange(80) % 8)
+
+    def test_coverage_of_unequal_groups_by_simulation(self):
+        rng = np.random.RandomState(0)
+        hits = []
+        for _ in range(4000):
+            level = rng.normal(size=16)
+            groups = np.repeat(np.arange(15), rng.randint(1, 9, 15))
+            errors = level[groups] + 0.1 * rng.normal(size=len(groups))
+            hits.append(level[15] + 0.1 * rng.normal() <= conformal_quantile(errors, 0.75, groups))
+        assert 0.73 < np.mean(hits) < 0.79

@@ -19,8 +19,6 @@ from mercerless import (
     SimilarityClassifier,
     TableClassifier,
 )
-from mercerless.core.folds import assign_folds, hold_out
-from mercerless.core.validation import check_random_state
 
 X, Y = make_moons(60, noise=0.3, random_state=0)
 MODELS = [
@@ -62,23 +60,3 @@ def test_the_global_generator_is_not_used(model):
     after = np.random.get_state()  # noqa: NPY002
     assert_array_equal(before[1], after[1])
     assert before[2] == after[2]
-    assert check_random_state(None) is not np.random.mtrand._rand
-
-
-@pytest.mark.parametrize("names", [["b", "a", "c"], ["c", "b", "a"], [3, 1, 2]])
-def test_names_of_classes_and_groups_change_no_fold(names):
-    random = np.random.default_rng(0)
-    labels = random.integers(3, size=48)
-    groups = random.integers(20, size=48)
-    renamed = np.array(names)[labels]
-    other_groups = random.permutation(20)[groups]
-    items = random.normal(size=(48, 2))
-    for options, others in [
-        ({"labels": labels}, {"labels": renamed}),
-        ({"labels": labels, "together": groups}, {"labels": renamed, "together": other_groups}),
-    ]:
-        first = assign_folds(5, 48, random_state=0, **options)
-        assert_array_equal(assign_folds(5, 48, random_state=0, **others), first)
-    first = hold_out(0.3, items, labels, classify=True, groups=groups, random_state=0)
-    second = hold_out(0.3, items, renamed, classify=True, groups=other_groups, random_state=0)
-    assert_array_equal(first[1], second[1])

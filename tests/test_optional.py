@@ -5,38 +5,14 @@ import sys
 
 import pytest
 
-from mercerless.core.optional import NoCallbacks, import_optional
-
-
-def test_import_optional_gives_the_module():
-    assert (
-        import_optional("scipy.linalg", extra="none", what="Nothing") is sys.modules["scipy.linalg"]
-    )
+from mercerless import KreinRidge
 
 
 @pytest.mark.parametrize("name", ["rapidfuzz", "rapidfuzz.process"])
-def test_missing_package_is_one_sentence_that_names_the_extra(monkeypatch, name):
+def test_a_missing_package_is_one_sentence_that_names_the_extra(monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError) as error:
-        import_optional(name, extra="strings", what="Comparing strings")
-    expected = (
-        "Comparing strings needs rapidfuzz; install it with: pip install rapidfuzz, or in "
-        "the folder of mercerless with: pip install '.[strings]'."
-    )
-    assert str(error.value) == expected
-
-
-def test_a_package_that_fails_on_import_says_so_itself(monkeypatch, tmp_path):
-    (tmp_path / "broken_package.py").write_text("raise ImportError('libbroken.so is missing')")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ImportError, match="libbroken"):
-        import_optional("broken_package", extra="strings", what="Strings")
-
-
-def test_stand_in_for_callbacks_refuses_them():
-    with pytest.raises(NotImplementedError, match=r"Callbacks need scikit-learn 1\.9"):
-        NoCallbacks().set_callbacks(print)
-    assert NoCallbacks().set_callbacks() is not None
+    with pytest.raises(ImportError, match=r"needs rapidfuzz; .*pip install '\.\[strings\]'\.$"):
+        KreinRidge("levenshtein").fit(["ab", "ba", "cc", "cd"], [0.0, 1.0, 2.0, 3.0])
 
 
 WITHOUT_CALLBACKS = """

@@ -14,7 +14,6 @@ from mercerless import (
     SimilarityClassifier,
     SimilarityRegressor,
 )
-from mercerless.core.reasons import pick
 from mercerless.kernels import TL1, Gaussian
 
 RNG = np.random.RandomState(0)
@@ -95,15 +94,6 @@ def test_what_cannot_be_explained_is_said():
         KreinRidge(random_state=0).fit(X, np.column_stack([NUMBERS, NUMBERS])).explain(X)
     with pytest.raises(ValueError, match="k=0 must be"):
         AsymmetricRidge().fit(X, NUMBERS).explain(X, 0)
-
-
-def test_pick_takes_the_strongest_of_either_sign():
-    items, shares, rest = pick(
-        np.array([[0.5, -2.0, 3.0, 0.0, -1.0], [1.0, 2.0, 3.0, 4.0, 5.0]]), 2
-    )
-    assert_array_equal(items, [[2, 0, 1, 4], [4, 3, -1, -1]])
-    assert_allclose(shares, [[3.0, 0.5, -2.0, -1.0], [5.0, 4.0, 0.0, 0.0]])
-    assert_allclose(rest, [0.0, 6.0])
 
 
 def test_display_draws_all_shares():

@@ -8,6 +8,7 @@ import platform
 import sys
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
@@ -79,19 +80,18 @@ def save(model: Any, path: str | os.PathLike) -> None:
     """
     skops = check_installed()
     what = f"This {type(model).__name__} holds"
-    with replacing(path) as unfinished:
-        try:
-            skops.dump(model, unfinished)
-        except (TypeError, pickle.PicklingError) as error:
-            raise ValueError(f"{what} something that cannot be saved: {error}.") from None
-        for thing in _objects_in(model):
-            if not inspect.isfunction(thing) or _can_be_found(thing):
-                continue
+    for thing in filter(inspect.isfunction, _objects_in(model)):
+        if getattr(sys.modules.get(thing.__module__), thing.__name__, None) is not thing:
             raise ValueError(
                 f"{what} the function {thing.__qualname__!r}, which cannot be found by its name "
                 "when the model is loaded; define it with def at the top of a module that can be "
                 "imported."
             )
+    with replacing(path) as unfinished:
+        try:
+            skops.dump(model, unfinished)
+        except (TypeError, pickle.PicklingError) as error:
+            raise ValueError(f"{what} something that cannot be saved: {error}.") from None
         with zipfile.ZipFile(unfinished, "a") as file:
             file.writestr("about.json", json.dumps(_about(model), indent=1, default=str))
 
@@ -130,18 +130,11 @@ def load(path: str | os.PathLike, trusted: str | Sequence[str] = ()) -> Any:
     True
     """
     skops = check_installed()
-    path = _existing(path)
     trusted = [trusted] if isinstance(trusted, str) else list(trusted)
-    try:
-        with zipfile.ZipFile(path) as file:
-            n_bytes = sum(member.file_size for member in file.infolist())
+    with _reading(path, "is not a model that mercerless saved, or it is damaged") as file:
+        n_bytes = sum(member.file_size for member in file.infolist())
         check_memory(2.0 * n_bytes, f"The model in {str(path)!r}", remedy="raise the limit")
         types = skops.get_untrusted_types(file=path)
-    except MemoryError:
-        raise
-    except Exception:  # a damaged file can fail anywhere in the reader
-        message = f"{str(path)!r} is not a model that mercerless saved, or it is damaged."
-        raise ValueError(message) from None
     unknown = sorted(name for name in types if name not in trusted and not _is_trusted(name))
     if unknown:
         raise ValueError(
@@ -149,12 +142,8 @@ def load(path: str | os.PathLike, trusted: str | Sequence[str] = ()) -> Any:
             f"it was loaded. If that is a function or class of your own, pass trusted={unknown}."
         )
     _warn_of_versions(path)
-    try:
+    with _reading(path, "cannot be loaded with the installed versions"):
         model = skops.load(path, trusted=types)
-    except Exception as error:
-        raise ValueError(
-            f"{str(path)!r} cannot be loaded with the installed versions: {error}"
-        ) from None
     for thing in _objects_in(model):
         vars(thing).update(dict.fromkeys(_OF_THE_MACHINE & set(vars(thing))))
     return model
@@ -186,19 +175,12 @@ def describe(path: str | os.PathLike) -> dict[str, Any]:
     ...     persistence.describe(path)["input"]["columns"]
     1
     """
-    try:
-        with zipfile.ZipFile(_existing(path)) as file:
-            member = file.getinfo("about.json")
-            check_memory(member.file_size, "The description", 10**7, "it is not one of ours")
-            about = json.loads(file.read(member))
+    problem = "does not describe its model: it is damaged, or not a model of mercerless"
+    with _reading(path, problem) as file:
+        member = file.getinfo("about.json")
+        check_memory(member.file_size, "The description", 10**7, "it is not one of ours")
+        about = json.loads(file.read(member))
         return {name: about[name] for name in ("model", "saved", "versions", "input")}
-    except FileNotFoundError:
-        raise
-    except Exception:  # a damaged file can fail anywhere in the reader
-        raise ValueError(
-            f"{str(path)!r} does not describe its model: it is damaged, not a model of mercerless, "
-            "or was saved by an earlier version; save it again."
-        ) from None
 
 
 def check_installed() -> Any:
@@ -206,10 +188,18 @@ def check_installed() -> Any:
     return import_optional("skops.io", extra="skops", what="Saving models")
 
 
-def _existing(path: str | os.PathLike) -> Path:
+@contextmanager
+def _reading(path: str | os.PathLike, problem: str) -> Iterator[zipfile.ZipFile]:
+    """A file of `save`, opened; whatever fails in a damaged one is the same sentence."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}; check the path.")
-    return Path(path)
+    try:
+        with zipfile.ZipFile(path) as file:
+            yield file
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{str(path)!r} {problem} ({error}); save it again.") from None
 
 
 def _about(model: Any) -> dict[str, Any]:
@@ -238,7 +228,7 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _warn_of_versions(path: Path) -> None:
+def _warn_of_versions(path: str | os.PathLike) -> None:
     """Warn if the model was saved with another version of a package that its predictions may depend on."""
     try:
         saved = describe(path)["versions"]
@@ -279,11 +269,6 @@ def _objects_in(model: Any) -> Iterator[Any]:
         elif hasattr(thing, "__dict__"):
             yield thing
             rest += vars(thing).values()
-
-
-def _can_be_found(function: Any) -> bool:
-    """Whether a function has the name of a module that it says it has; lambdas and local functions do not."""
-    return getattr(sys.modules.get(function.__module__), function.__name__, None) is function
 
 
 def _is_trusted(name: str) -> bool:

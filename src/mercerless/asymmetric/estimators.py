@@ -32,7 +32,7 @@ from mercerless.core.basis import Basis
 from mercerless.core.calibration import calibrate_scores, cross_calibrate
 from mercerless.core.conformal import ConformalMixin
 from mercerless.core.estimator import KernelPredictor, class_scores, signed_targets
-from mercerless.core.folds import OutOfFold, distinct_items_needed, find_copies
+from mercerless.core.folds import OutOfFold, count_folds, find_copies
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers
 from mercerless.core.validation import (
@@ -214,7 +214,7 @@ def _without_copies(
         return basis, Y, weight, np.arange(len(Y))
     place = find_copies(basis.items, precomputed=basis.given_as_matrix)
     first = np.unique(place, return_index=True)[1]
-    if len(first) == len(Y) or len(first) < distinct_items_needed(None):
+    if len(first) == len(Y) or len(first) < 2 * count_folds(None):
         return basis, Y, weight, np.arange(len(Y))
     total = np.bincount(place, weights=weight)
     # relative to the first, so that equal targets stay what they are

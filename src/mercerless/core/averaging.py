@@ -110,22 +110,15 @@ def average_of(
     for number in np.unique(parts):
         train = parts != number
         test = ~train
-        start = average.calibration if kinds is None else None
-        part = _fit(scores[:, train], target[train], weight[train], classify, kinds, pull, start)
+        part = _fit(scores[:, train], target[train], weight[train], classify, kinds, pull)
         out_of_fold[test] = part(scores[part.kept][:, test])
     return replace(average, out_of_fold=out_of_fold)
 
 
 def _fit(
-    scores: NDArray,
-    target: NDArray,
-    weight: NDArray,
-    classify: bool,
-    kinds: Any,
-    pull: float,
-    start: Calibration | None = None,
+    scores: NDArray, target: NDArray, weight: NDArray, classify: bool, kinds: Any, pull: float
 ) -> Average:
-    """Screen, calibrate, weigh and sharpen; `start` is a calibration on nearly the same rows."""
+    """Screen, calibrate, weigh and sharpen."""
     kept = np.arange(len(scores))
     if kinds is not None:
         kept = best_of(kinds, scores, target, weight, classify)
@@ -135,7 +128,7 @@ def _fit(
         weights, residual = _weigh(scores, target, weight, strength, relative=True)
         return Average(kept, weights, residual)
     onehot = np.eye(scores.shape[2])[target]
-    calibration = calibrate(scores, onehot, weight, start=start)
+    calibration = calibrate(scores, onehot, weight)
     proba = calibration(scores)
     weights, residual = _weigh(proba, onehot, weight, strength)
     total = weights.sum()

@@ -100,11 +100,7 @@ def cross_calibrate(
 
 
 def calibrate(
-    scores: NDArray,
-    onehot: NDArray,
-    weight: NDArray | None = None,
-    smallest_slope: float = 0.0,
-    start: Calibration | None = None,
+    scores: NDArray, onehot: NDArray, weight: NDArray | None = None, smallest_slope: float = 0.0
 ) -> Calibration:
     """``min sum_i w_i logloss_i + 0.05 (slope - 1)^2 / 2 + 0.5 |bias|^2 / 2`` for every setting.
 
@@ -113,7 +109,7 @@ def calibrate(
 
     Scores have the shape (n_settings, n, n_classes), `onehot` is 1 for the item's class. A positive `smallest_slope`
     keeps the order of scores that are no better than none. Stops when the projected gradient, relative to the sum of
-    weights, is below 1e-9 for every setting. A calibration of nearly the same items to `start` from saves steps.
+    weights, is below 1e-9 for every setting.
 
     Notes
     -----
@@ -140,12 +136,6 @@ def calibrate(
         is_constant = scale[part] <= 1e-13 * np.abs(shift[part])
         scale[part][is_constant] = np.inf
         inputs /= scale[part, None, None]
-        if start is not None:
-            slopes = start.slope[part]
-            theta[part, 0] = np.where(
-                is_constant, 1.0, slopes * np.where(is_constant, 1.0, scale[part])
-            )
-            theta[part, 1:] = start.bias[part] + (slopes * shift[part])[:, None]
         problem = _Losses(inputs, labels, weight, smallest_slope)
         theta[part], value[part], gradient[part] = _descend(theta[part], problem)
     certificate = float(np.abs(gradient).max(initial=0.0) / weight.sum())

@@ -9,6 +9,7 @@ import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import wraps
 from itertools import combinations
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
@@ -19,7 +20,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length, get_tags
+from sklearn.utils import assert_all_finite, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.basis import Basis, basis_type_of, is_precomputed, make_basis
@@ -37,7 +38,6 @@ from mercerless.core.validation import (
     check_real,
     check_row_order,
     labels_of,
-    own_copy,
     validate_data,
     weights_or_ones,
 )
@@ -111,6 +111,11 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
         for name, method in own.items():
             if inspect.isfunction(method) and not hasattr(method, "_is_plain"):
                 setattr(cls, name, in_plain_surroundings(method))
+        for method in filter(inspect.isfunction, vars(cls).values()):
+            method = inspect.unwrap(
+                method
+            )  # errors show this name, and the class may be a private base
+            method.__qualname__ = method.__name__
         super().__init_subclass__(**kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -128,27 +133,6 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
             delattr(self, name)
         for name, value in attributes.items():
             setattr(self, name, value)
-
-    def _keep_labels(self, X: Any, is_matrix: bool = False) -> None:
-        """Keep the labels of a data frame's columns; scikit-learn keeps them only if they are strings."""
-        self._column_labels = labels_of(X)
-        if is_matrix:
-            _check_order(
-                labels_of(X, "index"),
-                self._column_labels,
-                "The rows of X are not in the order of its columns",
-            )
-
-    def _check_labels(self, X: Any, name: str = "X", may_differ: bool = False) -> None:
-        """Raise if a data frame has the columns of fit in another order or, unless they `may_differ`, other columns."""
-        known = self._column_labels
-        given = labels_of(X)
-        if known is not None and given is not None:
-            unlabeled = list(map(str, range(len(known))))
-            may_differ = may_differ or unlabeled in (known, given)
-            _check_order(
-                given, known, f"{name} does not have the columns of the training data", may_differ
-            )
 
     @contextmanager
     def _progress(self, max_subtasks: int | None = None) -> Iterator[Progress]:
@@ -171,7 +155,6 @@ class KernelEstimator(FittedEstimator):
     kernel_: Kernel
     X_fit_: Any
     _streams = False  # whether fit takes Dask arrays, block by block
-    _numeric_items = False  # whether a function kernel was trained on rows of numbers
     # whether both directions of a function are compared, as with direction="mean" or "both"
     _directed = False
 
@@ -184,24 +167,10 @@ class KernelEstimator(FittedEstimator):
         given = self.kernel
         if issparse(X) and isinstance(given, str) and given in SPARSE_KERNELS:
             given = SparseRows(given)
-        if takes_objects(as_kernel(given)):
-            items = self._check_items(X, True, isinstance(given, SparseRows))
-            check_consistent_length(items, weight)
-            used = items[used_rows(weight, len(items))]
-            kernel = as_kernel(given, used)
-            is_plain = isinstance(kernel, PairFunction) and not isinstance(self.kernel, Kernel)
-            if self._directed and is_plain:  # kernels declare their symmetry themselves
-                kernel = PairFunction(kernel.function, symmetric=False)
-            return own_kernel(kernel), items
-        is_matrix = is_precomputed(self.kernel)
-        if is_matrix:
-            X = align_matrix(X, may_cut=get_tags(self).input_tags.pairwise)
-            if not is_dask(X):
-                check_matrix(X)
-        else:
-            check_not_condensed(X)
-        self._keep_labels(X, is_matrix)
-        if is_dask(X):
+            X = given.items(X)
+        elif takes_objects(as_kernel(given)):
+            X = self._check_items(X, reset=True)
+        elif is_dask(X):
             X = check_rows(X)
             if not self._streams:
                 raise TypeError(
@@ -210,12 +179,17 @@ class KernelEstimator(FittedEstimator):
                 )
             self.n_features_in_ = X.shape[1]
         else:
-            dtypes = [np.float64, np.float32]
-            X = validate_data(self, X, dtype=dtypes, ensure_min_samples=1, own=not is_matrix)
+            check_not_condensed(X)
+            if is_precomputed(given):
+                X = align_matrix(X, may_cut=get_tags(self).input_tags.pairwise)
+                check_matrix(X)
+            self._column_labels = labels_of(X)
+            X = validate_data(self, X, dtype=[np.float64, np.float32])
         check_consistent_length(X, weight)
         used = used_rows(weight, len(X))
-        used_items = X if len(used) == len(X) else X[used]
-        kernel = as_kernel(self.kernel, used_items, used_weights(weight, used))
+        kernel = as_kernel(given, X if len(used) == len(X) else X[used], used_weights(weight, used))
+        if self._directed and isinstance(kernel, PairFunction) and not isinstance(given, Kernel):
+            kernel = PairFunction(kernel.function, symmetric=False)  # kernels declare it themselves
         return own_kernel(kernel), X
 
     def _train_basis(self, X: Any, weight: NDArray | None = None) -> Basis:
@@ -225,15 +199,16 @@ class KernelEstimator(FittedEstimator):
 
     def _forget_columns(self) -> None:
         """Forget the columns of an earlier fit."""
-        for name in (*self._set_by_validation, "_column_labels", "_numeric_items"):
+        for name in (*self._set_by_validation, "_column_labels"):
             self.__dict__.pop(name, None)
 
     def _test_items(self, X: Any) -> Any:
         """Validated new items; rows of similarities to the training items for a precomputed kernel."""
         check_is_fitted(self)
-        is_sparse = isinstance(self.kernel_, SparseRows)
-        if is_sparse or takes_objects(as_kernel(self.kernel)):
-            return self._check_items(X, False, is_sparse)
+        if isinstance(self.kernel_, SparseRows):
+            return SparseRows.items(X)
+        if takes_objects(as_kernel(self.kernel)):
+            return self._check_items(X, reset=False)
         if is_dask(X):
             X = check_rows(X)
             if X.shape[1] != self.n_features_in_:
@@ -241,12 +216,10 @@ class KernelEstimator(FittedEstimator):
                     f"X has {X.shape[1]} columns but {self.n_features_in_} were seen in fit."
                 )
             return X
-        X = align_columns(X, self._column_labels)
         if is_precomputed(self.kernel):
+            X = align_columns(X, self._column_labels, complete=True)
             check_matrix(X)
-        rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        self._check_labels(X, may_differ=not is_precomputed(self.kernel))
-        return rows
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
 
     def _reverse_rows(self, reverse: ArrayLike, shape: tuple[int, ...]) -> NDArray:
         """Check `reverse`, the other direction of new rows of a precomputed matrix; both have this shape."""
@@ -254,30 +227,25 @@ class KernelEstimator(FittedEstimator):
             raise ValueError(
                 "reverse is for a precomputed matrix; with a kernel both directions are computed."
             )
-        reverse = align_columns(reverse, self._column_labels, "reverse")
+        reverse = align_columns(reverse, self._column_labels, "reverse", complete=True)
         rows = check_real(reverse, "reverse")
         if rows.shape != shape:
             raise ValueError(
                 f"reverse has shape {rows.shape} but X {shape}; give one row per new item."
             )
-        self._check_labels(reverse, name="reverse")
         return rows
 
-    def _check_items(self, X: Any, reset: bool, is_sparse: bool = False) -> NDArray:
-        """Rows of a numeric table, checked as in scikit-learn, or objects as they are; the training items decide."""
-        if is_sparse:
-            return SparseRows.items(X)
+    def _check_items(self, X: Any, reset: bool) -> NDArray:
+        """Rows of a numeric table, checked as in scikit-learn, or objects as they are: a list is not looked into."""
         items = as_items(X)
         if items.ndim == 2:
-            self._numeric_items = reset or self._numeric_items
             return validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
-        # a list has no columns: the function decides what its rows may be compared with
-        if reset:
-            items = own_copy(items, X)
-        rows = _as_rows(items) if reset or self._numeric_items else None
-        if reset:
-            self._numeric_items = rows is not None and rows.ndim == 2
-        return rows if rows is not None and self._numeric_items else items
+        if reset:  # the model's own
+            items = items.copy()
+            for i, item in enumerate(items):
+                if isinstance(item, (np.ndarray, list)):
+                    items[i] = copy(item)
+        return items
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -432,18 +400,6 @@ class Progress:
         self.context = context
         self.clock = clock
 
-    def __getstate__(self) -> dict[str, Any]:
-        """State for workers in other processes: the estimator, and a clock that prints nothing."""
-        return {"estimator": self.estimator, "context": None, "clock": self.clock}
-
-    @contextmanager
-    def task(self, name: str) -> Iterator[Progress]:
-        """A part of the fit that has steps of its own."""
-        context = self.context.subcontext(task_name=name, max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=self.estimator)
-        yield Progress(self.estimator, context, self.clock)
-        context.call_on_fit_task_end(estimator=self.estimator)
-
     def step(self, info: dict[str, Any]) -> bool:
         """Report that a step is done, named by ``info["stage"]``; True if a callback requests a stop."""
         self.clock.step(str(info["stage"]))
@@ -456,24 +412,6 @@ class Progress:
         for i, thing in enumerate(things):
             yield thing
             self.step({"stage": stage, "index": i})
-
-
-def _check_order(
-    first: list | None, second: list | None, what: str, may_differ: bool = True
-) -> None:
-    """Raise if labels are in another order, as entries are read by position; other labels pass if they `may_differ`."""
-    if (
-        first is None
-        or second is None
-        or first == second
-        or (may_differ and sorted(first) != sorted(second))
-    ):
-        return
-    i = next(i for i, (one, other) in enumerate(zip(first, second)) if one != other)
-    raise ValueError(
-        f"{what}: at position {i} is {first[i]!r} and not {second[i]!r}; bring them into the same "
-        "order."
-    )
 
 
 def signed_targets(labels: NDArray, n_classes: int) -> NDArray:
@@ -526,29 +464,6 @@ def landmark_rows(
         return np.arange(len(items))
     chosen = select_landmarks(kernel, items, landmarks.number, landmarks.method, random_state)
     return np.sort(chosen)
-
-
-def _as_rows(items: NDArray) -> NDArray | None:
-    """Lists, tuples or arrays of numbers as rows, as a table if they are equally long; None for anything else."""
-    rows = []
-    for item in items:
-        if (row := _as_row(item)) is None:
-            return None
-        rows.append(row)
-    if len({len(row) for row in rows}) == 1:
-        return check_array(np.array(rows), dtype=[np.float64, np.float32], input_name="X")
-    return as_items([row.astype(np.float64) for row in rows])
-
-
-def _as_row(item: Any) -> NDArray | None:
-    """A list, tuple or one-dimensional array of numbers as an array; None for anything else."""
-    if not isinstance(item, (list, tuple, np.ndarray)):
-        return None
-    try:
-        row = np.asarray(item)
-    except ValueError:  # nested lists of unequal lengths
-        return None
-    return row if row.ndim == 1 and row.size and row.dtype.kind in "biuf" else None
 
 
 def run_tasks(

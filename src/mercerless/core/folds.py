@@ -1,19 +1,16 @@
 """Make folds and hold-outs: shuffled, balanced over classes, with copies and groups of items always on one side."""
 
 from collections.abc import Iterable
+from fractions import Fraction
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial.distance import squareform
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_consistent_length, column_or_1d
 
-from mercerless.core.memory import row_blocks
 from mercerless.core.validation import check_random_state, check_readable, warn
 
 Split = tuple[NDArray, NDArray]
@@ -27,25 +24,17 @@ def find_copies(items: Any, *, precomputed: bool = False) -> NDArray:
     """
     if precomputed:
         return _equal_matrix_rows(np.asarray(items))
-    if isinstance(items, np.ndarray) and items.dtype != object:
-        return by_appearance(_row_hashes(items))
     if hasattr(items, "dask"):
         return np.arange(len(items))
-    return _numbered(_key(item) for item in items)
+    if isinstance(items, np.ndarray) and items.dtype.kind in "biuf":
+        return by_appearance(hash((row + 0).tobytes()) for row in items)  # -0 becomes 0
+    return by_appearance(map(_key, items))
 
 
-def _row_hashes(X: NDArray) -> NDArray:
-    """64 bits per row, computed block by block so that the data is not copied."""
-    keys = np.empty(len(X), dtype=np.int64)
-    for start in range(0, len(X), 4096):
-        block = np.asarray(X[start : start + 4096])
-        block = block + 0 if block.dtype.kind == "f" else block  # -0 becomes 0
-        keys[start : start + 4096] = [hash(row.tobytes()) for row in block]
-    return keys
-
-
-def _numbered(keys: Iterable) -> NDArray:
+def by_appearance(keys: Iterable) -> NDArray:
+    """Numbers of labels in the order of their first appearance: other names change nothing."""
     seen: dict[Any, int] = {}
+    keys = keys.tolist() if isinstance(keys, np.ndarray) else keys
     return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=int)
 
 
@@ -57,27 +46,22 @@ def _key(item: Any) -> Any:
         return type(item).__name__, *map(_key, item)
     try:
         hash(item)
-        return item if isinstance(item == item, bool) else id(item)
-    except Exception:  # whatever an object's own __hash__ or __eq__ may raise
+    except TypeError:
         return id(item)
+    return item
 
 
 def _equal_matrix_rows(K: NDArray) -> NDArray:
-    """Numbers of equal rows, up to rounding: neighbors by a random projection, compared entry by entry."""
+    """Numbers of rows that are equal up to rounding: so are their products with three random vectors."""
     K = np.nan_to_num(K, posinf=0.0, neginf=0.0)
-    tolerance = (1e-5 if K.dtype == np.float32 else 1e-10) * np.abs(K).max(axis=1)
-    values = K @ np.random.RandomState(0).uniform(0.5, 1.5, K.shape[1])
-    order = np.argsort(values, kind="stable")
-    first, second = order[:-1], order[1:]
-    reach = 1.5 * K.shape[1] * np.maximum(tolerance[first], tolerance[second])
-    near = np.flatnonzero(values[second] - values[first] <= reach)
-    is_new = np.ones(len(K), dtype=bool)
-    for block in row_blocks(len(near), 16.0 * K.shape[1]):
-        k = near[block]
-        difference = np.abs(K[first[k]] - K[second[k]])
-        is_new[k + 1] = np.any(difference > tolerance[first[k]][:, None], axis=1)
+    vectors = np.random.RandomState(0).uniform(0.5, 1.5, (K.shape[1], 3))
+    rounding = 1e-6 if K.dtype == np.float32 else 1e-12
+    reach = rounding * np.abs(K) @ vectors[:, :1]
+    values = K @ vectors
+    order = np.argsort(values[:, 0], kind="stable")
+    is_new = np.any(np.abs(np.diff(values[order], axis=0)) > reach[order[1:]], axis=1)
     numbers = np.empty(len(K), dtype=int)
-    numbers[order] = np.cumsum(is_new)
+    numbers[order] = np.cumsum(np.r_[True, is_new])
     return by_appearance(numbers)
 
 
@@ -94,20 +78,19 @@ def check_groups(groups: Any, n: int) -> NDArray | None:
     if groups is None:
         return None
     check_readable(groups, "groups")
-    names = np.asarray(groups)
-    if names.ndim == 0 or names.shape[0] != n:
-        size = "a single value" if names.ndim == 0 else f"{names.shape[0]} entries"
-        raise ValueError(f"groups has {size} but there are {n} items; name the group of each.")
-    if names.ndim > 1 and names.shape[1:] != (1,):
-        raise ValueError(f"groups has shape {names.shape}; give one group for each item.")
-    names = column_or_1d(names)
-    missing = np.array([name is None or name != name for name in names.tolist()])
-    if missing.any():
+    array = np.asarray(groups)
+    if array.shape not in ((n,), (n, 1)):
         raise ValueError(
-            f"groups is missing for {missing.sum()} items, the first is item {missing.argmax()}; "
+            f"groups has shape {array.shape} but there are {n} items; give one group for each."
+        )
+    names = array.ravel().tolist()
+    missing = [i for i, name in enumerate(names) if name is None or name != name]
+    if missing:
+        raise ValueError(
+            f"groups is missing for {len(missing)} items, the first is item {missing[0]}; "
             "give items that belong to no other a group of their own."
         )
-    codes = _numbered(names.tolist())
+    codes = by_appearance(names)
     if codes.max() == 0:
         raise ValueError("groups has one group only; at least two are needed to hold one out.")
     return codes
@@ -115,78 +98,22 @@ def check_groups(groups: Any, n: int) -> NDArray | None:
 
 def warn_of_lonely_classes(labels: NDArray, groups: NDArray) -> None:
     """Warn of classes that occur in one group only: no model has seen them when they are held out."""
-    pairs = {(label, group) for label, group in zip(labels.tolist(), groups.tolist())}
-    counts: dict[Any, int] = {}
-    for label, _ in pairs:
-        counts[label] = counts.get(label, 0) + 1
-    lonely = sorted(label for label, count in counts.items() if count == 1)
+    classes = np.unique(labels).tolist()
+    lonely = [label for label in classes if len(np.unique(groups[labels == label])) == 1]
     if lonely:
-        names = ", ".join(repr(label) for label in lonely[:5])
-        more = ", ..." if len(lonely) > 5 else ""
         warn(
-            f"The items of {len(lonely)} of {len(counts)} classes ({names}{more}) are in one group "
+            f"The items of {len(lonely)} of {len(classes)} classes, such as {lonely[0]!r}, are in one group "
             "each: no model has seen such a class when its items are held out, so out-of-fold "
             "figures count them as wrong, and prediction sets may leave the class out; add items "
             "of other groups, or leave the class out."
         )
 
 
-#: When items come in sets of near-copies: how much farther the next item is than those of a set are from each other,
-GAP = 5.0
-#: the share of the links between items that may lie within the gap,
-BETWEEN = 0.05
-#: the share of the items that must be in such sets,
-IN_SETS = 1 / 3
-#: the largest share of all items that one set may hold (more is a cluster),
-SET_SIZE = 0.1
-#: the sets for every class that are too many to be clusters of the classes,
-SETS_PER_CLASS = 3
-#: and the fewest items that are checked.
-FEWEST_ITEMS = 30
-
-
-def warn_of_near_copies(distances: NDArray, cv: Any, n_classes: int = 1) -> None:
-    """Warn if many items are near-copies of others and nothing keeps these in one fold.
-
-    `distances` (n, n) are symmetric. Single linkage joins items by links from short to long. If the lengths
-    of the links have a gap and the links below it join a third of the items or more to small sets, the sets are
-    near-copies: measurements of the same thing, say, that a fold should not separate.
-    """
-    n = len(distances)
-    is_number = cv is None or isinstance(cv, Integral)
-    if not is_number or n < FEWEST_ITEMS:
-        return
-    tree = linkage(squareform(distances, checks=False), "single")
-    lengths = tree[:, 2]
-    # copies stay together by themselves; distances implied by a kernel have rounding errors
-    lengths = lengths[lengths > 1e-6 * lengths[-1]]
-    n_between = max(1, int(BETWEEN * len(lengths)))
-    fewest = int(IN_SETS * len(lengths) / 2)  # a link joins two items at least
-    ratios = (lengths[n_between:] / lengths[:-n_between])[fewest:]
-    if not len(ratios) or ratios.max() < GAP:
-        return
-    below = fewest + int(ratios.argmax())
-    threshold = np.sqrt(lengths[below] * lengths[below + n_between])
-    sizes = np.bincount(fcluster(tree, threshold, "distance"))
-    is_set = (sizes > 1) & (sizes <= max(2, SET_SIZE * n))
-    n_sets = int(is_set.sum())
-    n_in_sets = int(sizes[is_set].sum())
-    if n_in_sets < IN_SETS * n or n_sets <= SETS_PER_CLASS * n_classes:
-        return
-    warn(
-        f"{n_in_sets} of the {n} items are near-copies of others, in {n_sets} sets: most are at "
-        f"least {GAP:g} times closer to those of their set than to all other items. If they "
-        "are not separate cases (repeated measurements, siblings, parts of one thing), "
-        "out-of-fold figures and prediction sets are far too good; pass groups to fit, one number "
-        "or name per set, or a cv of your own if they are separate."
-    )
-
-
 def assign_folds(
     n_folds: int,
     n: int,
     *,
-    labels: ArrayLike | None = None,
+    labels: Iterable | None = None,
     together: NDArray | None = None,
     random_state: Any = None,
 ) -> NDArray:
@@ -196,10 +123,8 @@ def assign_folds(
     within each class. A class with fewer items than folds is missing in some test parts.
     """
     random = check_random_state(random_state)
-    classes = np.zeros(n, dtype=int)
-    if labels is not None:
-        classes = by_appearance(labels)
-    sets = _set_numbers(together, n)
+    classes = np.zeros(n, dtype=int) if labels is None else by_appearance(labels)
+    sets = np.arange(n) if together is None else by_appearance(together)
     sizes = np.bincount(sets, minlength=1)
     n_folds = max(1, min(n_folds, len(sizes)))
     totals = np.bincount(classes, minlength=1)
@@ -227,19 +152,6 @@ def assign_folds(
         fold_of_set[of_label] = slots
         counts[:, label] += np.bincount(slots, minlength=n_folds)
     return fold_of_set[sets]
-
-
-def by_appearance(labels: ArrayLike) -> NDArray:
-    """Numbers of the labels in the order of their first appearance: other names of the classes change nothing."""
-    _, first, codes = np.unique(np.asarray(labels), return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[codes]
-
-
-def _set_numbers(together: NDArray | None, n: int) -> NDArray:
-    """Numbers of the sets of items that stay together; every item by itself if there are none."""
-    if together is None:
-        return np.arange(n)
-    return by_appearance(together)
 
 
 def _lowest_slots(heights: NDArray, sizes: NDArray, n: int) -> NDArray:
@@ -272,37 +184,31 @@ def fold_numbers(
     splitter or an iterable of (train, test) is used as it is. `used` are the items that carry weight; `items` may be
     these alone.
     """
-    if y is None:
-        y = np.zeros(len(items))
-    target = np.asarray(y)
+    target = np.zeros(len(items)) if y is None else np.asarray(y)
     n = len(target)
-    if used is None:
-        used = np.arange(n)
-    all_groups = groups
-    if groups is not None:
-        all_groups = np.asarray(groups)
-        check_consistent_length(target, all_groups)
-        groups = all_groups[used]
+    used = np.arange(n) if used is None else used
+    groups = None if groups is None else np.asarray(groups)
     if cv is None or isinstance(cv, Integral):
         n_folds = count_folds(cv)
         copies = find_copies(items, precomputed=precomputed)
         copies = copies if len(copies) == len(used) else copies[used]
-        together = _together(copies, groups, n_folds)
-        labels = target[used] if classify else None
         return assign_folds(
-            n_folds, len(used), labels=labels, together=together, random_state=random_state
+            n_folds,
+            len(used),
+            labels=target[used] if classify else None,
+            together=_together(copies, None if groups is None else groups[used], n_folds),
+            random_state=random_state,
         )
     fold_of = np.full(n, -1)
     splitter = check_cv(cv, target, classifier=classify)
-    for i, (_, test) in enumerate(splitter.split(np.zeros((n, 1)), target, all_groups)):
-        if np.any(fold_of[test] >= 0):
-            raise ValueError(
-                "cv must hold out every row once: its test sets overlap; use for example cv=5."
-            )
+    n_tests = np.zeros(n, dtype=int)
+    for i, (_, test) in enumerate(splitter.split(np.zeros((n, 1)), target, groups)):
         fold_of[test] = i
-    if np.any(fold_of[used] < 0):
+        n_tests[test] += 1
+    if np.any(n_tests > 1) or np.any(n_tests[used] < 1):
+        problem = "overlap" if np.any(n_tests > 1) else "leave rows out"
         raise ValueError(
-            "cv must hold out every row once: its test sets leave rows out; use for example cv=5."
+            f"cv must hold out every row once: its test sets {problem}; use for example cv=5."
         )
     return np.unique(fold_of[used], return_inverse=True)[1]
 
@@ -311,35 +217,21 @@ def count_folds(cv: Any) -> int:
     """How many folds a number as `cv` means."""
     if cv is not None and cv < 2:
         raise ValueError(f"cv={cv} must be at least 2 folds.")
-    if cv is None:
-        return 5
-    return int(cv)
-
-
-def distinct_items_needed(cv: Any) -> float:
-    """Fewest distinct items for equal ones to be copies, which stay in one fold.
-
-    With fewer than two for every fold, as in a table of categories, equal items are the nature of the data. A splitter
-    or an iterable decides itself where each of equal items is held out: no number is enough.
-    """
-    if cv is None or isinstance(cv, Integral):
-        return 2 * count_folds(cv)
-    return np.inf
+    return 5 if cv is None else int(cv)
 
 
 def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray | None:
-    """Numbers of the sets that must stay in one fold: of copies and groups, of groups alone, or none."""
+    """Numbers of the sets that must stay in one fold: of copies and groups, of groups alone, or none.
+
+    With fewer than two distinct items for every fold, as in a table of categories, equal items are the nature of the
+    data and no copies.
+    """
     if groups is not None:
-        codes = by_appearance(groups)
-        if len(codes) and codes.max() == 0:
-            raise ValueError("groups has one group only; at least two are needed to hold one out.")
+        codes = cast(NDArray, check_groups(groups, len(copies)))
         joined = join_groups(codes, copies)
-        return (
-            joined if joined.max(initial=0) + 1 >= min(n_folds, codes.max(initial=0) + 1) else codes
-        )
+        return joined if joined.max() >= min(n_folds - 1, codes.max()) else codes
     n_distinct = len(np.unique(copies))
-    enough = n_distinct >= distinct_items_needed(n_folds)
-    return copies if enough and n_distinct < len(copies) else None
+    return copies if 2 * n_folds <= n_distinct < len(copies) else None
 
 
 def make_folds(cv: Any, items: Any, y: ArrayLike | None = None, **options: Any) -> list[Split]:
@@ -376,25 +268,18 @@ def hold_out(
 
     Two sorted arrays of item numbers, neither of them empty if there are two items or groups.
     """
-    copies = find_copies(items)
-    if groups is not None:
-        groups = np.asarray(groups)
-    sets = _set_numbers(_together(copies, groups, 2), len(copies))
-    sizes = np.bincount(sets)
-    first = np.unique(sets, return_index=True)[1]
-    order = check_random_state(random_state).permutation(len(sizes))
-    if classify:
-        order = order[np.argsort(by_appearance(y)[first[order]], kind="stable")]
-    is_held_out = np.zeros(len(sizes), dtype=bool)
-    owed = 0.0
-    for number in order:
-        owed += fraction * sizes[number]
-        if owed >= sizes[number] / 2:
-            is_held_out[number] = True
-            owed = owed - sizes[number]
-    if len(sizes) > 1 and (is_held_out.all() or not is_held_out.any()):
-        is_held_out[order[0]] = not is_held_out[order[0]]
-    return np.flatnonzero(~is_held_out[sets]), np.flatnonzero(is_held_out[sets])
+    n_folds = Fraction(fraction).limit_denominator(100).denominator
+    together = _together(find_copies(items), groups, 2)
+    fold_of = assign_folds(
+        max(2, n_folds),
+        len(items),
+        labels=y if classify else None,
+        together=together,
+        random_state=random_state,
+    )
+    n_folds = fold_of.max() + 1
+    n_held_out = np.clip(round(fraction * n_folds), 1, max(1, n_folds - 1))
+    return np.flatnonzero(fold_of >= n_held_out), np.flatnonzero(fold_of < n_held_out)
 
 
 def some_rows(n: int, most: int | None, random_state: Any) -> NDArray:

@@ -20,38 +20,30 @@ HELD_OUT = 0.1
 
 
 class RowModel(NamedTuple):
-    """Means of rows and columns plus a matrix of low rank, which also predicts the missing entries of new rows."""
+    """Column means plus a few directions, which predict the missing entries of new rows."""
 
-    total: float
-    row_variance: float  # of the rows' means
-    column_effects: NDArray  # (n,), the columns' means minus the mean of all
-    axes: NDArray  # (n, rank), orthonormal
-    axis_variance: NDArray  # (rank,), of the rows' coordinates
-    noise: float  # mean squared error of known entries that were held out
+    means: NDArray  # (n,), of the columns
+    design: NDArray  # (n, 1 + rank), a constant and orthonormal axes
+    # (1 + rank,), variance of the error relative to that of the rows' coordinates
+    precision: NDArray
     low: float  # smallest and largest known entry
     high: float
 
     def fill(self, rows: NDArray) -> NDArray:
         """New rows (m, n) without gaps.
 
-        A row is ``total + a + column_effects + axes @ c`` with independent normal a, c and noise of the variances seen
-        in training; a and c are their means given the known entries.
+        A row is ``means + design @ c`` with independent normal c and noise of the variances seen in training; c is its
+        mean given the known entries.
         """
         is_missing = np.isnan(rows)
-        _check_rows(is_missing)
+        shares = is_missing.mean(axis=1)
+        _check_share(float(shares.max()), f"row {shares.argmax()} of X")
         filled = np.array(rows, dtype=np.float64)
-        design = np.column_stack([np.ones(len(self.column_effects)), self.axes])
-        tiny = np.finfo(float).tiny
-        precision = 1.0 / np.maximum(np.r_[self.row_variance, self.axis_variance], tiny)
-        noise = max(self.noise, 1e-12 * (self.high - self.low) ** 2, tiny)
         for row, gaps in zip(filled, is_missing):
-            if not gaps.any():
-                continue
-            base = self.total + self.column_effects
-            known = design[~gaps]
-            normal = known.T @ known / noise + np.diag(precision)
-            coordinates = np.linalg.solve(normal, known.T @ (row - base)[~gaps] / noise)
-            row[gaps] = (base + design @ coordinates)[gaps]
+            known = self.design[~gaps]
+            normal = known.T @ known + np.diag(self.precision)
+            coordinates = np.linalg.solve(normal, known.T @ (row - self.means)[~gaps])
+            row[gaps] = (self.means + self.design @ coordinates)[gaps]
         return np.clip(filled, self.low, self.high, out=filled, where=is_missing)
 
 
@@ -83,7 +75,13 @@ def fill_gaps(X: ArrayLike) -> tuple[NDArray, FilledGaps]:
     """
     X = check_square(X, "The matrix", allow_nan=True).copy()
     unknown = np.isnan(X)
-    _check_share(unknown)
+    _check_share(float(unknown.mean()), "the matrix")
+    alone = (unknown | unknown.T | np.eye(len(unknown), dtype=bool)).all(axis=1)
+    if alone.any():
+        raise ValueError(
+            f"Item {int(alone.argmax()) + 1} of the matrix is compared with no other item; leave "
+            "it out, or fill it in."
+        )
     diagonal = np.diagonal(X)
     middle = 0.0 if np.isnan(diagonal).all() else float(np.nanmedian(diagonal))
     np.fill_diagonal(X, np.where(np.isnan(diagonal), middle, diagonal))
@@ -106,57 +104,31 @@ def fill_gaps(X: ArrayLike) -> tuple[NDArray, FilledGaps]:
     if is_symmetric:
         guess = (guess + guess.T) / 2
     filled = np.where(np.isnan(X), guess, X)
-    low = float(np.nanmin(X))
-    high = float(np.nanmax(X))
-    filled = np.clip(filled, low, high)
-    model = _row_model(filled, axes, errors[rank], low, high)
+    filled = np.clip(filled, np.nanmin(X), np.nanmax(X))
+    model = _row_model(filled, axes, errors[rank])
     return filled, FilledGaps(int(unknown.sum()), rank, r2, model)
 
 
-def _row_model(filled: NDArray, axes: NDArray, noise: float, low: float, high: float) -> RowModel:
-    """The model of rows of a completed matrix."""
-    total = float(filled.mean())
-    column_effects = filled.mean(axis=0) - total
-    row_effects = filled.mean(axis=1) - total
-    rest = filled - total - column_effects - row_effects[:, None]
-    coordinates = rest @ axes
+def _row_model(filled: NDArray, axes: NDArray, noise: float) -> RowModel:
+    """The model of rows of a completed matrix; `noise` is the mean squared error of entries that were held out."""
+    means = filled.mean(axis=0)
+    effects = (filled - means).mean(axis=1)
+    coordinates = np.column_stack([effects, (filled - means - effects[:, None]) @ axes])
+    variance = (coordinates**2).mean(axis=0)
+    tiny = np.finfo(float).tiny
+    noise = max(noise, 1e-12 * float(np.ptp(filled)) ** 2, tiny)
+    design = np.column_stack([np.ones(len(means)), axes])
     return RowModel(
-        total,
-        float(row_effects.var()),
-        column_effects,
-        axes,
-        (coordinates**2).mean(axis=0),
-        noise,
-        low,
-        high,
+        means, design, noise / np.maximum(variance, tiny), float(filled.min()), float(filled.max())
     )
 
 
-def _check_share(unknown: NDArray) -> None:
+def _check_share(share: float, what: str) -> None:
     """Raise if too much is missing to complete the rest."""
-    share = float(unknown.mean())
     if share > LARGEST_SHARE:
         raise ValueError(
-            f"{100 * share:.0f} % of the matrix is missing, more than the {100 * LARGEST_SHARE:.0f} % "
-            "that can be completed; leave out the items with most gaps, or fill them in."
-        )
-    alone = (unknown | unknown.T | np.eye(len(unknown), dtype=bool)).all(axis=1)
-    if alone.any():
-        raise ValueError(
-            f"Item {int(alone.argmax()) + 1} of the matrix is compared with no other item; leave "
-            "it out, or fill it in."
-        )
-
-
-def _check_rows(is_missing: NDArray) -> None:
-    """Raise if too much of a new row is missing."""
-    shares = is_missing.mean(axis=1)
-    worst = int(shares.argmax())
-    if shares[worst] > LARGEST_SHARE:
-        raise ValueError(
-            f"{100 * shares[worst]:.0f} % of row {worst} of X is missing, more than the "
-            f"{100 * LARGEST_SHARE:.0f} % that can be completed; compare the item with more training items, "
-            "or leave it out."
+            f"{100 * share:.0f} % of {what} is missing, more than the {100 * LARGEST_SHARE:.0f} % that can be "
+            "completed; leave out the items with most gaps, or compare them with more others."
         )
 
 

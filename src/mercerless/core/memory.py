@@ -5,39 +5,25 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from threading import Lock
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, eq=False)
-class _Setting:
-    """The settings of one ``with config_context(...)``."""
+@dataclass(frozen=True)
+class Setting:
+    """The settings of ``with config_context(...)``."""
 
     memory_limit: int | float | str | None = None
     progress: bool | None = None
 
 
+_DEFAULT = Setting()
+_SETTING: ContextVar[Setting] = ContextVar("mercerless_setting", default=_DEFAULT)
 #: Stands for the value of the enclosing block.
 _ENCLOSING = "enclosing"
-
-
-class _Settings:
-    """The settings that are in force."""
-
-    def __init__(self) -> None:
-        #: Of the innermost block of this thread.
-        self.own: ContextVar[_Setting | None] = ContextVar("mercerless_setting", default=None)
-        #: Of the blocks that are open in any thread, the last one opened at the end: a new thread has no context of
-        #: its own and works under the last one.
-        self.open: list[_Setting] = []
-        self.lock = Lock()
-
-
-_SETTINGS = _Settings()
 
 
 @contextmanager
@@ -63,9 +49,9 @@ def config_context(
 
     Notes
     -----
-    The settings also hold in threads that work while the block is open, unless these have opened a block of their own,
-    and in the processes that this package starts for its ``n_jobs``. Processes that others start, as
-    ``cross_val_score(n_jobs=2)`` does, need a block inside the function that they run.
+    The settings hold in the thread that opens the block, and in the threads and processes that this package starts for
+    its ``n_jobs``. Those that others start, as ``cross_val_score(n_jobs=2)`` does, need a block inside the function
+    that they run.
 
     Examples
     --------
@@ -76,48 +62,32 @@ def config_context(
     Traceback (most recent call last):
     MemoryError: ...
     """
-    enclosing = _current_setting()
-    if memory_limit == _ENCLOSING:
-        memory_limit = enclosing.memory_limit
-    if progress == _ENCLOSING:
-        progress = enclosing.progress
-    if progress is not None and not isinstance(progress, bool):
+    given = {"memory_limit": memory_limit, "progress": progress}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value != _ENCLOSING}
+    if changes.get("progress") not in (True, False, None):
         raise ValueError(f"progress={progress!r} is not known; use True, False or None.")
-    memory_budget(memory_limit)
-    setting = _Setting(memory_limit, progress)
-    token = _SETTINGS.own.set(setting)
-    with _SETTINGS.lock:
-        _SETTINGS.open.append(setting)
+    setting = replace(_SETTING.get(), **changes)
+    memory_budget(setting.memory_limit)
+    token = _SETTING.set(setting)
     try:
         yield
     finally:
-        with _SETTINGS.lock:
-            _SETTINGS.open.remove(setting)
-        _SETTINGS.own.reset(token)
-
-
-def _current_setting() -> _Setting:
-    """The setting of the innermost block of this thread, else of the last one opened in any thread."""
-    own = _SETTINGS.own.get()
-    if own is not None:
-        return own
-    with _SETTINGS.lock:
-        return _SETTINGS.open[-1] if _SETTINGS.open else _Setting()
+        _SETTING.reset(token)
 
 
 def with_settings(function: Callable[..., T]) -> Callable[..., T]:
     """The function under the settings that hold now, wherever it is called: in another thread or process."""
-    return partial(_call_with, _current_setting(), function)
+    return partial(_call_with, asdict(_SETTING.get()), function)
 
 
-def _call_with(setting: _Setting, function: Callable[..., T], *args: Any, **kw: Any) -> T:
-    with config_context(memory_limit=setting.memory_limit, progress=setting.progress):
+def _call_with(settings: dict[str, Any], function: Callable[..., T], *args: Any, **kw: Any) -> T:
+    with config_context(**settings):
         return function(*args, **kw)
 
 
 def progress_setting() -> bool | None:
     """The context's setting of progress; None if it depends on the terminal."""
-    return _current_setting().progress
+    return _SETTING.get().progress
 
 
 def available_memory() -> int:
@@ -147,7 +117,7 @@ def available_memory() -> int:
 def memory_budget(memory_limit: int | float | str | None = None) -> int:
     """Bytes that a computation may use: those given (also ``"2GB"``), else the context's, else half of what is free."""
     if memory_limit is None:
-        memory_limit = _current_setting().memory_limit
+        memory_limit = _SETTING.get().memory_limit
     if memory_limit is None:
         return available_memory() // 2
     if isinstance(memory_limit, str):

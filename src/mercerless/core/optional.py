@@ -4,8 +4,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
 
-import sklearn
-
 F = TypeVar("F")
 
 __all__ = ["CallbackSupportMixin", "import_optional", "with_callbacks"]
@@ -26,53 +24,28 @@ def import_optional(name: str, extra: str, what: str) -> ModuleType:
         ) from None
 
 
-class _NoContext:
-    """A callback context without listeners: it never stops a fit."""
-
-    def subcontext(self, *args: Any, **kwargs: Any) -> "_NoContext":
-        return self
-
-    def call_on_fit_task_begin(self, **kwargs: Any) -> "_NoContext":
-        return self
-
-    def call_on_fit_task_end(self, **kwargs: Any) -> bool:
-        return False
-
-
 class NoCallbacks:
-    """Base of estimators if scikit-learn has no callbacks: they fit the same, and raise if given callbacks."""
+    """Base of estimators before scikit-learn 1.9, which has no callbacks: their context has no listeners."""
 
-    def set_callbacks(self, *callbacks: Any) -> "NoCallbacks":
-        """Raise if there are any callbacks, which scikit-learn has from 1.9 on.
+    def _init_callback_context(self, **kwargs: Any) -> "NoCallbacks":
+        return NoCallbacks()
 
-        Parameters
-        ----------
-        *callbacks : object
-            Callbacks.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        if callbacks:
-            raise NotImplementedError(
-                f"Callbacks need scikit-learn 1.9 or newer, and {sklearn.__version__} is installed."
-            )
+    def subcontext(self, **kwargs: Any) -> "NoCallbacks":
         return self
 
-    def _init_callback_context(self, **kwargs: Any) -> _NoContext:
-        return _NoContext()
+    def call_on_fit_task_begin(self, **kwargs: Any) -> None:
+        pass
+
+    call_on_fit_task_end = call_on_fit_task_begin
 
 
 try:
     from sklearn.callback import CallbackSupportMixin
     from sklearn.callback import with_callbacks as _with_callbacks
-except ModuleNotFoundError:  # before scikit-learn 1.9
+except ModuleNotFoundError:
     CallbackSupportMixin = NoCallbacks
 
     def _with_callbacks(method: F) -> F:
-        """Leave the method as it is."""
         return method
 
 

@@ -4,27 +4,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from math import inf
 from time import perf_counter
-from typing import Any
 
 from mercerless.core.memory import progress_setting
 
-__all__ = ["FitClock", "Meter", "fit_clock", "format_seconds"]
-
-
-@dataclass(frozen=True)
-class Pauses:
-    """When long work is announced, and how often its progress is printed."""
-
-    #: Seconds after which work is long.
-    announced: float = 60.0
-    #: Seconds between two lines of progress.
-    between: float = 15.0
-
-
-PAUSES = Pauses()
+#: Seconds after which work is long and announced, and between two lines of its progress.
+ANNOUNCED = 60.0
+BETWEEN = 15.0
 
 
 class FitClock:
@@ -42,20 +28,16 @@ class FitClock:
         self.n_steps += 1
         now = perf_counter()
         elapsed = now - self.start
-        if elapsed < PAUSES.announced:
+        if elapsed < ANNOUNCED:
             return
         if self.last_printed is None:
             remedy = f"; {self.remedy}" if self.remedy else ""
             _print(f"{self.name}: the fit has taken {format_seconds(elapsed)} so far{remedy}.")
-        elif now - self.last_printed < PAUSES.between or not _shows_lines():
+        elif now - self.last_printed < BETWEEN or not _shows_lines():
             return
         else:
             _print(f"{self.name}: {stage}, step {self.n_steps}, after {format_seconds(elapsed)}")
         self.last_printed = now
-
-    def __getstate__(self) -> dict[str, Any]:
-        """In other processes, whose clocks differ, nothing is printed."""
-        return {**vars(self), "start": inf}
 
 
 _CLOCK: ContextVar[FitClock | None] = ContextVar("mercerless_clock", default=None)
@@ -90,8 +72,8 @@ class Meter:
         self.done += count
         now = perf_counter()
         left = (self.total - self.done) * (now - self.start) / max(1, self.done)
-        is_long = now - self.start + left > PAUSES.announced
-        if is_long and now - self.last_printed > PAUSES.between:
+        is_long = now - self.start + left > ANNOUNCED
+        if is_long and now - self.last_printed > BETWEEN:
             self.last_printed = now
             _print(f"{self.done:,} of {self.total:,} comparisons, {format_seconds(left)} left")
 

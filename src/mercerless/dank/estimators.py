@@ -37,7 +37,6 @@ from mercerless.core.validation import (
     check_targets,
     check_weight,
     warn,
-    warn_if_tube_is_useless,
 )
 from mercerless.dank.selection import CenteringPenalty, Choice, descend
 from mercerless.dank.solver import DankSolution, DankStep, DankTask, plain_machine, solve_dank
@@ -326,12 +325,6 @@ class _DANK(KernelPredictor):
                 "leaves no eigenvalue of F. Use a rank_penalty far below twice the number of rows.",
                 UselessModelWarning,
             )
-        # a search chooses epsilon and C, and is judged by its held-out losses
-        if self._make is SVR and choice.tuned is None:
-            task, solution, _ = fitted[0]
-            bound = choice.C * task.weight
-            name = type(self).__name__
-            warn_if_tube_is_useless(name, task.target, solution.dual, bound, choice.epsilon)
 
     def _attributes(self, basis: Basis, fitted: list[_Fitted]) -> dict[str, Any]:
         dual = np.zeros((len(fitted), len(basis)))

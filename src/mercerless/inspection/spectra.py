@@ -11,7 +11,7 @@ from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.display import Color, Display
-from mercerless.core.validation import check_option, check_square, check_symmetric, guess_task
+from mercerless.core.validation import check_option, check_square, check_symmetric
 from mercerless.spectra import (
     Indefiniteness,
     as_similarities,
@@ -293,10 +293,8 @@ class KernelMatrixDisplay(Display):
         ax.tick_params(length=0)
         if self.labels is None:
             ax.set(xticks=[], yticks=[], xlabel="items, ordered by cluster")
-        elif guess_task(np.asarray(self.labels))[0] == "regression":
-            ax.set(xticks=[], yticks=[], xlabel="items, ordered by target")
         elif len(np.unique(self.labels)) > 30:
-            ax.set(xticks=[], yticks=[], xlabel="items, ordered by class")
+            ax.set(xticks=[], yticks=[], xlabel="items, ordered by class or target")
         else:
             self._mark_classes(self.labels[self.order])
         if self.name:

@@ -59,7 +59,7 @@ class Kernel(BaseEstimator):
         Whether larger values always mean more similar items; functions of the user may compute distances.
     takes_objects : bool
         Whether items may be any objects. Then a subclass implements ``__call__(X, Y=None)`` itself and gets the items
-        as a one-dimensional array of objects, or as a table if all items are equally long rows of numbers.
+        as a one-dimensional array of objects, or as a numeric table as it was given.
 
     Examples
     --------

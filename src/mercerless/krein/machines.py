@@ -28,7 +28,6 @@ from mercerless.core.validation import (
     check_targets,
     check_weight,
     warn,
-    warn_if_tube_is_useless,
 )
 from mercerless.kernels import Gaussian
 from mercerless.krein.model import KreinModel
@@ -335,10 +334,7 @@ class KreinSVR(RegressorMixin, _KreinMachine):
 
     def _machines(self, K: NDArray, target: NDArray, C: float, weight: NDArray) -> list[Machine]:
         options: Any = {"tol": self.tol, "max_iter": self.max_iter}
-        machine = tube_machine(K, target, C, self.epsilon, weight, **options)
-        name = type(self).__name__
-        warn_if_tube_is_useless(name, target, machine.coef, C * weight, self.epsilon)
-        return [machine]
+        return [tube_machine(K, target, C, self.epsilon, weight, **options)]
 
     def _predict(self, X: Any) -> NDArray:
         return self._scores(X)[:, 0]

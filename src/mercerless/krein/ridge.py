@@ -22,7 +22,6 @@ from mercerless.core.folds import (
     check_groups,
     fold_numbers,
     warn_of_lonely_classes,
-    warn_of_near_copies,
 )
 from mercerless.core.memory import check_memory
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers
@@ -65,7 +64,6 @@ from mercerless.krein.solver import (
 from mercerless.krein.thresholds import LIMITS
 from mercerless.krein.tuning import ValidationObjective, tune_by_gradient
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
-from mercerless.spectra import implied_distances
 
 
 class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredictor):
@@ -141,8 +139,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
                 check_memory(need, what, remedy="use search=None or fewer rows")
                 objective = ValidationObjective(rows, family, candidates, labels is None)
                 random = check_random_state(self.random_state)
-                with progress.task("gradient") as task:
-                    course = tune_by_gradient(objective, self.search, random, task.step)
+                course = tune_by_gradient(objective, self.search, random, progress.step)
                 rows = rows._replace(basis=basis.with_kernel(objective.unpack(course.x)[0]))
                 candidates = objective.candidates(course.x)
                 attributes["tuning_"] = course
@@ -150,12 +147,8 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
             best = 0
             attributes["out_of_fold_"] = None
             if rows.n_folds > 1 and (candidates.size > 1 or labels is not None):
-                if groups is None and isinstance(problem, ExactProblem):
-                    n_classes = rows.Y.shape[1] + 1
-                    warn_of_near_copies(implied_distances(problem.K), self.cv, n_classes)
-                with progress.task("cross-validation") as task:
-                    splits = task.each("fold", problem.folds())
-                    held_out = held_out_scores(splits, candidates, family)
+                splits = progress.each("fold", problem.folds())
+                held_out = held_out_scores(splits, candidates, family)
                 best, chosen = self._choose(held_out, rows, labels, groups)
                 attributes |= chosen | {"best_index_": best}
             system = problem.system()

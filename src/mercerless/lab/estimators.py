@@ -38,7 +38,6 @@ from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_cente
 from mercerless.core.threads import one_blas_thread
 from mercerless.core.units import BLOCK_BYTES, Standardizer
 from mercerless.core.validation import (
-    align_columns,
     check_classes,
     check_labels,
     check_number,
@@ -46,6 +45,7 @@ from mercerless.core.validation import (
     check_random_state,
     check_targets,
     check_weight,
+    labels_of,
     leave_one_out_constant,
     validate_data,
     warn,
@@ -146,7 +146,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         self : object
             The fitted estimator.
         """
-        self._keep_labels(X)
+        self._column_labels = labels_of(X)
         with self._progress() as progress, one_blas_thread():
             self._learn(X, y, sample_weight, groups, progress)
         return self
@@ -387,10 +387,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         )
 
     def _new_rows(self, X: Any) -> NDArray:
-        X = align_columns(X, self._column_labels)
-        rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        self._check_labels(X, may_differ=True)
-        return rows
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
 
     def _explain_blocks(self, X: Any) -> Iterator[Explained]:
         """Shares of the support points; the linear part belongs to the base."""

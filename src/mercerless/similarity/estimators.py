@@ -22,7 +22,6 @@ from mercerless.core.folds import (
     check_groups,
     splits_of,
     warn_of_lonely_classes,
-    warn_of_near_copies,
 )
 from mercerless.core.memory import memory_budget, row_blocks
 from mercerless.core.validation import (
@@ -102,9 +101,6 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
         else:
             self._forget_columns()
             blocks, attributes = self._training_blocks_of_several(parts, X, task.weight)
-        first = next(iter(blocks.values()))
-        if task.groups is None and getattr(first, "symmetric", False):
-            warn_of_near_copies(first.distances, N_FOLDS, task.targets.Y.shape[1])
         splits, fold_parts = self._folds(task)
         fit = partial(fit_stack, targets=task.targets, weight=task.weight[task.used])
         with self._progress(N_FOLDS + 1) as progress:
