@@ -7,24 +7,23 @@ Only measured seconds decide. A learner that does not finish its splits is liste
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
-from concurrent.futures import BrokenExecutor
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import ceil, inf
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from mercerless.comparison.explain import Importance, permutation_importance
-from mercerless.comparison.learners import GUESS, Learner, guess
+from mercerless.comparison.learners import GUESS, Learner
 from mercerless.comparison.options import Options
 from mercerless.comparison.problem import Problem
 from mercerless.comparison.scores import all_losses
-from mercerless.comparison.statistics import judge
 from mercerless.comparison.store import Store
 from mercerless.comparison.work import Result, Task, Workers, completed, run_task
 
@@ -32,6 +31,8 @@ N_FOLDS = 5
 N_REPEATS = 3
 #: Shares of the time left that the first splits and all splits of the automatic learner may take.
 FIRST_SHARE = 0.35
+#: The same if there are too few rows for a smaller sample.
+ONLY_SHARE = 0.7
 DEFAULT_SHARE = 0.5
 #: Share of the budget after which a rival's split is stopped.
 RIVAL_SHARE = 0.3
@@ -43,8 +44,8 @@ PAGE_SHARE, PAGE_SECONDS = 0.04, 1.0
 SAMPLE, LEAST_ROWS = 0.15, 400
 #: A learner is adequate for explanations if it lacks at most this part of what the best one learned.
 ADEQUATE = 0.1
-#: Baselines that take less than a second on so many rows.
-FALLBACK, FALLBACK_ROWS = ("linear", "neighbors", "features"), 1000
+#: Baselines that take less than a second on a sample.
+FALLBACK = ("linear", "neighbors", "features")
 #: Items of which all pairs are compared: hits and strings by name, and series and functions of the user.
 MOST_ITEMS, MOST_SLOW_ITEMS = 6000, 1500
 CURVE_SHARES = (0.125, 0.25, 0.5)
@@ -61,6 +62,7 @@ class Race:
     states: dict[str, str] = field(default_factory=dict)  # why a learner is not ranked
     n_splits: int = N_FOLDS
     n_all: int = 0  # items before a sample was drawn
+    folds: dict[int, list[NDArray]] = field(default_factory=dict)  # test items, by repeat
     importance: Importance | None = None
     interrupted: bool = False
     elapsed: float = 0.0
@@ -71,22 +73,20 @@ class Race:
         reserve = 0.0 if seconds is None else PAGE_SHARE * seconds + PAGE_SECONDS
         self.deadline = inf if seconds is None else self.options.started + seconds - reserve
         self.by_name = {learner.name: learner for learner in self.learners}
-        self.constant = Learner(GUESS, "Constant guess", guess)
         self.store = Store.of(self.problem, self.learners, self.options)
 
     def run(self, workers: Workers | None = None) -> "Race":
         """Run all phases within the budget; Ctrl-C keeps what is finished."""
         n_jobs = effective_n_jobs(self.options.n_jobs)
-        serial = n_jobs == 1 and self.options.seconds is None
-        self.workers = workers or Workers(0 if serial else n_jobs)
+        is_serial = n_jobs == 1 and self.options.seconds is None
+        self.workers = workers or Workers(0 if is_serial else n_jobs)
         try:
-            most = most_items(self.problem)
-            if self.problem.n_items > most:
-                self.sample(most)
-            self.share()
-            self.results |= self.store.read(self.problem.n_items) if self.options.resume else {}
+            self.sample(min(most_items(self.problem), self.problem.n_items))
+            if self.options.resume:
+                self.results |= self.store.read(self.problem.n_items)
             self.run_defaults()
-            self.run_something()
+            if not self.ranked():
+                self.run_something()
             self.explain()
             self.run_searches()
             self.run_repeats()
@@ -101,64 +101,53 @@ class Race:
 
     def run_defaults(self) -> None:
         """Phase one: one repeat of the defaults, the automatic learner first."""
-        self.score_guess()
         first = self.learners[0]
         if first.is_automatic and self.deadline < inf:
             self.fit_first(first)
         self.drive(self.tasks(first.name))
-        rivals = [task for learner in self.learners[1:] for task in self.tasks(learner.name)]
-        self.drive(rivals, limit=self.rival_limit)
+        self.drive([task for learner in self.learners[1:] for task in self.tasks(learner.name)])
 
     def run_something(self) -> None:
-        """If no learner finished, run the cheapest baselines here, on a sample: a page with nothing helps nobody."""
-        if self.ranked() or all("failed" in state for state in self.states.values()):
-            return
-        if self.problem.n_items > FALLBACK_ROWS:
-            self.sample(FALLBACK_ROWS)
+        """If no learner finished in time, run the cheapest baselines here, on a sample: an empty page helps nobody."""
+        self.sample(LEAST_ROWS)
         self.n_splits = N_FOLDS
-        self.score_guess()
         for learner in self.learners:
-            if learner.name in FALLBACK:
+            state = self.states.get(learner.name, "")
+            if learner.name in FALLBACK and not state.startswith("failed"):
                 self.states.pop(learner.name, None)
                 for task in self.tasks(learner.name):
                     self.record(run_task(self.problem, learner, task, *self.split(task)))
 
     def fit_first(self, first: Learner) -> None:
         """The first splits of the automatic learner decide how many splits, and which rows, all learners get."""
-        for is_last in (False, True):
+        tasks = self.tasks(first.name)[: self.n_jobs]
+        for is_sampled in (False, True):
             self.report(f"{first.title} on {self.problem.n_items} rows")
-            tasks = self.tasks(first.name)[: self.n_jobs]
+            is_last = is_sampled or self.problem.n_items <= 2 * LEAST_ROWS
             self.workers.wait_until_ready(self.time_left)
             self.workers.prepare()
-            until = time.perf_counter() + FIRST_SHARE * self.time_left
-            if self.drive(tasks, until=until) or first.name in self.states:
+            share = ONLY_SHARE if is_last else FIRST_SHARE
+            if self.drive(tasks, until=time.perf_counter() + share * self.time_left):
                 break
-            if is_last or self.problem.n_items <= LEAST_ROWS:
-                self.states[first.name] = "did not finish"
+            if is_last or first.name in self.states:
+                self.states.setdefault(first.name, "did not finish")
                 return
             self.sample(max(LEAST_ROWS, int(SAMPLE * self.problem.n_items)))
-        seconds = max(
-            (self.results[task].seconds for task in tasks if task in self.results), default=0
-        )
-        allowed = [
-            n_splits
-            for n_splits in range(len(tasks), N_FOLDS + 1)
-            if ceil((n_splits - len(tasks)) / self.n_jobs) * seconds
-            <= DEFAULT_SHARE * self.time_left
-        ]
-        self.n_splits = max(allowed, default=len(tasks))
+        seconds = max(self.results[task].seconds for task in tasks)
+        n_rounds = int(DEFAULT_SHARE * self.time_left / max(seconds, 1e-3))
+        self.n_splits = min(N_FOLDS, len(tasks) + n_rounds * self.n_jobs)
 
     def sample(self, n_rows: int) -> None:
-        """Give all learners the same smaller sample of the rows."""
+        """Give all learners the same sample of the rows, with at least five of each class."""
         rng = np.random.default_rng(self.options.random_state)
         items = rng.permutation(self.problem.n_items)
-        if self.problem.is_classification:  # at least five items of each class
-            order = np.argsort(self.problem.y[items], kind="stable")
-            starts = np.unique(self.problem.y[items][order], return_index=True)[1]
-            first = np.concatenate([items[order[start : start + N_FOLDS]] for start in starts])
-            items = np.concatenate([first, items[~np.isin(items, first)]])
-        self.problem = self.problem.select(np.sort(items[:n_rows]))
-        self.__dict__.pop("folds", None)
+        if self.problem.is_classification:
+            codes = pd.Series(self.problem.y[items])
+            is_needed = codes.groupby(codes).cumcount() < N_FOLDS
+            items = items[np.argsort(~is_needed, kind="stable")]
+        if n_rows < len(items):
+            self.problem = self.problem.select(np.sort(items[:n_rows]))
+        self.folds.clear()
         self.results.clear()
         self.share()
         self.score_guess()
@@ -169,117 +158,111 @@ class Race:
             return
         if self.problem.is_table:
             self.report("importance of columns")
-            self.explain_columns()
+            self.explain_columns(self.fastest_adequate())
         if self.options.curves:
             self.report("learning curve")
             name = self.curve_learner
-            full = max(self.results[task].seconds for task in self.tasks(name))
-            n_folds = min(2, self.n_splits)
-            cost = full * sum(CURVE_SHARES) * n_folds / self.n_jobs
-            shares = [s for s in CURVE_SHARES if s * self.problem.n_items * 0.8 >= 30]
+            folds = range(min(2, self.n_splits))
+            cost = self.seconds(name) * sum(CURVE_SHARES) * len(folds) / self.n_jobs
+            shares = [share for share in CURVE_SHARES if share * self.problem.n_items >= 38]
             if cost < EXPLAIN_SHARE * self.time_left:
-                self.drive(
-                    [Task(name, 0, fold, share) for share in shares for fold in range(n_folds)]
-                )
+                self.drive([Task(name, 0, fold, share) for share in shares for fold in folds])
 
-    def explain_columns(self) -> None:
+    def explain_columns(self, name: str) -> None:
         """Run the importance of columns within its part of the time left."""
-        learner = self.by_name[self.fastest_adequate()]
-        result = self.results[Task(learner.name, 0, 0)]
+        result = self.results[Task(name, 0, 0)]
+        split = self.split(result.task)
         seconds = min(EXPLAIN_SHARE * self.time_left, 60.0)
-        train, test = self.split(Task(learner.name, 0, 0))
-        per_item = result.predict_seconds / max(len(test), 1)
-        future = self.workers.submit(
-            permutation_importance, self.learners.index(learner), train, test, per_item, seconds
-        )
+        per_item = result.predict_seconds / len(split[1])
+        place = self.learners.index(self.by_name[name])
+        future = self.workers.submit(permutation_importance, place, *split, per_item, seconds)
         limit = min(2 * seconds + 2 * result.fit_seconds, self.time_left)
-        for done in completed([future], None if limit == inf else limit):
+        for done in completed([future], limit):
             self.importance = done.result()
         if not future.done():
             self.workers.restart()
 
     def run_searches(self) -> None:
         """Phase two: searches in the training parts of the same splits, cheapest first."""
-        if not self.options.searches:
-            return
-        ranked = self.ranked()
-        candidates = []
-        for learner in self.learners:
-            if learner.grid and learner.name in ranked:
-                seconds = max(self.results[task].seconds for task in self.tasks(learner.name))
-                n_fits = 2.0 * learner.n_settings + 1
-                candidates.append((n_fits * seconds * ceil(self.n_splits / self.n_jobs), learner))
-        for cost, learner in sorted(candidates, key=lambda pair: pair[0]):
-            if cost > self.time_left:
+        n_rounds = ceil(self.n_splits / self.n_jobs)
+        costs = {}
+        for name in self.ranked() if self.options.searches else []:
+            n_fits = 2.0 * self.by_name[name].n_settings + 1
+            if n_fits > 1:
+                costs[name] = n_fits * self.seconds(name) * n_rounds
+        for name in sorted(costs, key=costs.__getitem__):
+            if costs[name] > self.time_left:
                 break
-            self.add(learner.searched())
-            if not self.drive(self.tasks(f"{learner.name}-search")):
-                break
+            searched = self.by_name[name].searched()
+            self.learners.append(searched)
+            self.by_name[searched.name] = searched
+            self.share()
+            self.drive(self.tasks(searched.name))
 
     def run_repeats(self) -> None:
         """Phase three: further repeats of all ranked learners, if they fit into the time left."""
-        if self.n_splits < N_FOLDS:
-            return
-        names = self.ranked()
+        names = self.ranked() if self.n_splits == N_FOLDS else []
+        cost = sum(self.seconds(name) for name in names) * N_FOLDS / self.n_jobs
         for repeat in range(1, self.options.repeats or N_REPEATS):
-            seconds = sum(self.results[task].seconds for name in names for task in self.tasks(name))
-            if self.options.repeats is None and seconds / self.n_jobs > 0.6 * self.time_left:
+            if not names or (self.options.repeats is None and cost > 0.6 * self.time_left):
                 break
             self.drive([task for name in names for task in self.tasks(name, repeat)])
             self.score_guess(repeat)
 
     # ------------------------------------------------------------------------------------------------------- the work
 
-    def drive(self, tasks: Iterable[Task], until: float = inf, limit: float = inf) -> bool:
-        """Run tasks until a time; a learner with a split of more than `limit` seconds is stopped.
+    def drive(self, tasks: Sequence[Task], until: float = inf) -> bool:
+        """Run tasks until a time; a split of a rival that takes too long is stopped.
 
         Returns whether all tasks have results.
         """
+        is_first_try = until < self.deadline
         until = min(until, self.deadline)
-        tasks = list(tasks)
         queue = deque(task for task in tasks if task not in self.results)
-        running: dict[Any, tuple[Task, float]] = {}
+        running: dict[Future, tuple[Task, float]] = {}  # and the time at which it is stopped
         while queue or running:
             while queue and len(running) < self.n_jobs and time.perf_counter() < until:
                 task = queue.popleft()
                 if not self.is_hopeless(task, tasks):
-                    running[self.submit(task)] = (task, time.perf_counter())
-            if not running and (time.perf_counter() >= until or not queue):
+                    limit = time.perf_counter() + self.limit(task.learner)
+                    running[self.submit(task)] = (task, min(until, limit))
+            if not running:
                 break
-            oldest = min((start for _, start in running.values()), default=inf)
-            pause = min(until, oldest + limit) - time.perf_counter()
             try:
-                for future in completed(list(running), None if pause == inf else pause):
+                pause = min(limit for _, limit in running.values()) - time.perf_counter()
+                for future in completed(list(running), pause):
                     self.record(future.result())
                     running.pop(future)
             except BrokenExecutor:
-                for task, _ in running.values():
-                    self.states[task.learner] = (
-                        "failed: its process ended, perhaps for lack of memory"
-                    )
+                reason = "failed: its process ended, perhaps for lack of memory"
+                self.states |= {task.learner: reason for task, _ in running.values()}
                 running.clear()
                 self.workers.restart()
             now = time.perf_counter()
-            overdue = [task for task, start in running.values() if now >= min(until, start + limit)]
+            overdue = [task for task, limit in running.values() if now >= limit]
             if overdue:
                 self.workers.restart()
                 queue.extendleft(task for task, _ in running.values() if task not in overdue)
                 running.clear()
+            if not is_first_try:
                 for task in overdue:
-                    self.give_up(task, until)
+                    self.give_up(task, "did not finish")
         return all(task in self.results for task in tasks)
 
-    def give_up(self, task: Task, until: float) -> None:
-        """Mark the learner of a stopped task; the first try of the automatic learner may be repeated on fewer rows."""
-        is_first_try = until < self.deadline
-        if not is_first_try and task.repeat == 0 and task.share == 1.0:
-            self.states.setdefault(task.learner, "did not finish")
-
-    def submit(self, task: Task) -> Any:
+    def submit(self, task: Task) -> Future:
         """Start a task."""
-        learner = self.by_name[task.learner]
-        train, test = self.split(task)
-        return self.workers.submit(run_task, self.learners.index(learner), task, train, test)
+        place = self.learners.index(self.by_name[task.learner])
+        return self.workers.submit(run_task, place, task, *self.split(task))
+
+    def limit(self, name: str) -> float:
+        """Seconds after which a split of a learner is stopped; the automatic one may take all time."""
+        is_rival = not self.by_name[name].is_automatic
+        return RIVAL_SHARE * (self.options.seconds or inf) if is_rival else inf
+
+    def give_up(self, task: Task, reason: str) -> None:
+        """Leave a learner out of the ranking if the task belongs to the first repeat of all splits."""
+        if task.repeat == 0 and task.share == 1.0:
+            self.states.setdefault(task.learner, reason)
 
     def record(self, result: Result) -> None:
         """Keep a result; an error excludes the learner."""
@@ -294,16 +277,13 @@ class Race:
         """Whether a learner failed, or cannot finish its splits in the time left; it is marked as such."""
         if task.learner in self.states:
             return True
-        own = [other for other in tasks if other._replace(fold=0) == task._replace(fold=0)]
+        own = [other for other in tasks if other._replace(fold=task.fold) == task]
         done = [self.results[other].seconds for other in own if other in self.results]
-        if not done or task.share < 1.0:
-            return False
-        rounds = ceil((len(own) - len(done)) / self.n_jobs)
-        if rounds * max(done) <= self.time_left:
-            return False
-        if task.repeat == 0:
-            self.states[task.learner] = f"did not finish: one split takes {max(done):.0f} s"
-        return True
+        n_rounds = ceil((len(own) - len(done)) / self.n_jobs)
+        is_hopeless = n_rounds * max(done, default=0.0) > self.time_left
+        if is_hopeless:
+            self.give_up(task, "did not finish: there was no time for all of its splits")
+        return is_hopeless
 
     def share(self) -> None:
         """Give the problem to the processes; strings and series are compared before, once for all."""
@@ -311,31 +291,18 @@ class Race:
             _ = self.problem.matrix, self.problem.is_directed
         self.workers.share(self.problem, self.learners)
 
-    def add(self, learner: Learner) -> None:
-        """Add a searched learner."""
-        self.learners.append(learner)
-        self.by_name[learner.name] = learner
-        self.share()
-
     def score_guess(self, repeat: int = 0) -> None:
         """Score the constant guess, which costs nothing."""
         for fold in range(N_FOLDS):
             task = Task(GUESS, repeat, fold)
             train, test = self.split(task)
             y = self.problem.y[train]
-            if self.problem.is_classification:
-                shares = (y[:, None] == self.problem.classes).mean(axis=0)
-            else:
-                shares = y.mean()
-            predictions = np.broadcast_to(shares, (len(test), *np.shape(shares)))
+            is_class = y[:, None] == self.problem.classes
+            guess = is_class.mean(axis=0) if self.problem.is_classification else y.mean()
+            predictions = np.broadcast_to(guess, (len(test), *np.shape(guess)))
             self.results[task] = Result(task, predictions)
 
     # ----------------------------------------------------------------------------------------------- splits and state
-
-    @cached_property
-    def folds(self) -> dict[int, list[NDArray]]:
-        """Test items of every split, by repeat; filled when they are first used."""
-        return {}
 
     def test_items(self, repeat: int) -> list[NDArray]:
         """Test items of the five splits of a repeat."""
@@ -366,10 +333,9 @@ class Race:
         """Seconds until the page has to be written."""
         return max(self.deadline - time.perf_counter(), 0.0)
 
-    @property
-    def rival_limit(self) -> float:
-        """Seconds after which a split of a rival is stopped."""
-        return RIVAL_SHARE * (self.options.seconds or inf)
+    def seconds(self, name: str) -> float:
+        """Seconds of the slowest split of a learner."""
+        return max(self.results[task].seconds for task in self.tasks(name))
 
     def ranked(self) -> list[str]:
         """Names of the learners that have all splits."""
@@ -390,21 +356,10 @@ class Race:
     def fastest_adequate(self) -> str:
         """The fastest of the learners that are nearly as good as the best so far."""
         names = self.ranked()
-        if len(names) == 1:
-            return names[0]
-        losses, units = all_losses(self, names)
-        judged = judge(losses[:, :1], units)
-        best = int(judged.loss.argmin())
-        guess_loss = float(np.mean(all_losses(self, [GUESS])[0][0, 0]))
-        tolerance = ADEQUATE * (guess_loss - judged.loss[best])
-        adequate = [
-            name
-            for i, name in enumerate(names)
-            if judged.loss[i] <= judged.loss[best] + max(tolerance, 0.0)
-        ]
-        return min(
-            adequate, key=lambda name: sum(self.results[t].seconds for t in self.tasks(name))
-        )
+        guess, *losses = all_losses(self, [GUESS, *names])[0][:, 0].mean(axis=1)
+        largest = min(losses) + ADEQUATE * max(guess - min(losses), 0.0)
+        adequate = [name for name, loss in zip(names, losses) if loss <= largest]
+        return min(adequate, key=self.seconds)
 
     def report(self, text: str) -> None:
         """Report progress."""

@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -228,7 +229,7 @@ class Workers:
             self._folder = None
 
 
-def completed(futures: list[Future], seconds: float | None) -> Iterator[Future]:
+def completed(futures: list[Future], seconds: float) -> Iterator[Future]:
     """Futures that are done within some time; at least one unless time is over."""
-    timeout = None if seconds is None else max(seconds, 0.0)
+    timeout = None if seconds == inf else max(seconds, 0.0)
     yield from wait(futures, timeout=timeout, return_when=FIRST_COMPLETED).done

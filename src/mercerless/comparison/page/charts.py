@@ -57,7 +57,7 @@ class Chart:
     x_range: tuple[float, float]
     y_range: tuple[float, float]
     height: int = 300
-    left: int = 64
+    left: int = 72
     labels: Sequence[str] = ()
     marks: list[Mark] = field(default_factory=list)
 

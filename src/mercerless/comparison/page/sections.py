@@ -12,7 +12,7 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from mercerless.comparison.learners import as_similarities, view
+from mercerless.comparison.learners import GUESS, as_similarities, view
 from mercerless.comparison.page.charts import (
     Chart,
     curve_chart,
@@ -40,7 +40,9 @@ THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 def sections_of(comparison: "Comparison", rows: bool) -> dict[str, Any]:
     """What each section shows; a section that does not apply is None."""
     problem = comparison.problem
-    shown: dict[str, Any] = {"columns": columns(problem.X, rows) if problem.is_table else None}
+    shown: dict[str, Any] = {"learners": {"chart": None}}
+    if problem.is_table:
+        shown["columns"] = columns(problem.X, rows)
     if comparison.recommended is None:
         return shown
     if problem.is_classification:
@@ -52,13 +54,15 @@ def sections_of(comparison: "Comparison", rows: bool) -> dict[str, Any]:
             shown["threshold"] = thresholds(probabilities[:, 1], codes == 1)
     else:
         shown["numbers"] = numbers(comparison)
+    if rows and not problem.is_table:
+        shown["map"] = item_map(comparison)
+    repeats = {task.repeat for task in comparison.race.results if task.learner != GUESS}
     return shown | {
-        "scores": score_chart(comparison),
+        "learners": {"chart": score_chart(comparison)},
         "importance": importance(comparison),
         "curve": learning_curve(comparison),
-        "map": item_map(comparison) if rows and not problem.is_table else None,
         "code": comparison.code(),
-        "n_repeats": len({t.repeat for t in comparison.race.results if t.learner != "guess"}),
+        "card": {"repeats": len(repeats)},
     }
 
 
@@ -106,10 +110,12 @@ def importance(comparison: "Comparison") -> dict[str, Any] | None:
     if found is None:
         return None
     order = np.argsort(-found.mean)[:MOST_BARS][::-1]
-    mean, spread = found.mean[order], found.spread[order]
-    loss = "log-loss" if comparison.problem.is_classification else "squared error"
+    axis, unit = "rise of the log-loss", 1.0
+    if not comparison.problem.is_classification:
+        axis, unit = "fall of R²", comparison.problem.y.var()
+    mean, spread = found.mean[order] / unit, found.spread[order] / unit
     labels = [shorten(found.columns[i]) for i in order]
-    chart = row_chart("", f"rise of the {loss}", labels, [0.0, *(mean + spread), *(mean - spread)])
+    chart = row_chart("Importance", axis, labels, [0.0, *(mean + spread), *(mean - spread)])
     for place, (m, s) in enumerate(zip(mean, spread)):
         chart.add("bars", "bar", [0.0, m], [place - 0.3, place + 0.3])
         chart.add("line", "whisker", [m - s, m + s], [place, place])
