@@ -311,11 +311,6 @@ def test_a_directed_matrix_has_a_learner_of_both_directions():
     assert set(result.ranked) == {"similarity", "directed"}
 
 
-def test_several_matrices_are_learned_together():
-    result = compare({"one": D, "two": np.sqrt(D)}, Y, learners=["several", "neighbors"], **FAST)
-    assert result.recommended == "several"
-
-
 def test_the_table_and_the_estimator():
     result = compare(X, Y, learners=["linear"], **FAST)
     assert list(result.to_pandas().index) == [row["learner"] for row in result.table]

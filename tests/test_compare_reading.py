@@ -445,13 +445,6 @@ def test_series_of_different_lengths_are_compared_by_warping(tmp_path):
     assert problem.matrix.shape == (N, N)
 
 
-def test_several_matrices(tmp_path):
-    np.savez(tmp_path / "K.npz", one=S, two=S**2, y=Y)
-    problem = read_problem(str(tmp_path / "K.npz"), array="one,two")
-    assert list(problem.several) == ["one", "two"]
-    np.testing.assert_array_equal(problem.several["two"], S**2)
-
-
 # ------------------------------------------------------------------------------------------------------ new items
 
 

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         learner = comparison.learner()
     else:
         (learner,) = select_learners(problem, [args.learner])
-    if learner.takes in ("both", "several"):
+    if learner.takes == "both":
         raise ValueError(
             f"The learner {learner.name!r} needs more than one matrix for new items; use it in Python, "
             "or add --learner similarity."

@@ -7,12 +7,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from mercerless.comparison.problem import check_matrix
+from mercerless.comparison.problem import check_matrix, find_kind
 from mercerless.comparison.read.items import Pairs
 from mercerless.comparison.read.options import ReadOptions
 from mercerless.comparison.read.reading import mirrored, pair_matrix, read_items, square
 from mercerless.kernels import as_kernel
-from mercerless.spectra import DissimilarityKernel, check_kind, symmetrize
+from mercerless.spectra import DissimilarityKernel, symmetrize
 
 
 @dataclass(frozen=True)
@@ -44,4 +44,4 @@ def read_matrix(path: str, options: ReadOptions) -> NamedMatrix:
     elif isinstance(X, pd.DataFrame):
         X, _ = square(mirrored(X), None)
     values = check_matrix(X.toarray() if issparse(X) else X, repr(name))
-    return NamedMatrix(name, values, check_kind(values, kind or "auto", name, "--kind"))
+    return NamedMatrix(name, values, kind or find_kind(values, name))

@@ -39,7 +39,7 @@ def add_file_arguments(data: Any) -> None:
     """Add the options that say how a file is read."""
     data.add_argument("--format", metavar="NAME", help=f"of the file: {', '.join(FORMATS)}")
     data.add_argument("--sheet", metavar="NAME|N", help="the sheet of an Excel file")
-    data.add_argument("--array", metavar="NAME[,NAME]", help="the array of an .npz file")
+    data.add_argument("--array", metavar="NAME", help="the array of an .npz file")
     data.add_argument(
         "--sep", metavar="MARK", help="between cells: comma, semicolon, tab, space, ..."
     )

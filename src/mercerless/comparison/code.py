@@ -33,8 +33,7 @@ def loading(problem: Problem, takes: str, imports: list[str]) -> list[str]:
     said = {name: value for name, value in problem.options.as_dict().items() if value}
     arguments = "".join(f", {name}={value!r}" for name, value in said.items())
     lines = [f"problem = read_problem({problem.path!r}{arguments})"]
-    source = {"table": "problem.X", "hits": "problem.X", "several": "problem.several"}
-    X = source.get(takes, "problem.matrix")
+    X = "problem.X" if takes in ("table", "hits") else "problem.matrix"
     if takes == "matrix" and problem.is_directed:
         imports.append("from mercerless.spectra import symmetrize")
         X = f"symmetrize({X})"

@@ -42,8 +42,8 @@ GUESS = "guess"
 class Learner:
     """One competitor: how it is built for a problem, and what data it takes.
 
-    `takes` is "table", "matrix" (symmetric), "both" (a directed matrix, new items in both directions), "several" or
-    "hits". A grid has parameters of the estimator that `make` returns.
+    `takes` is "table", "matrix" (symmetric), "both" (a directed matrix, new items in both directions) or "hits". A
+    grid has parameters of the estimator that `make` returns.
     """
 
     name: str
@@ -88,8 +88,6 @@ def view(problem: Problem, takes: str) -> Any:
         return symmetrize(K) if problem.is_directed else K
     if takes == "both":
         return problem.matrix
-    if takes == "several":
-        return problem.several
     return problem.X
 
 
@@ -227,10 +225,6 @@ def directed(problem: Problem) -> BaseEstimator:
     return stack(problem).set_params(direction="both")
 
 
-def several(problem: Problem) -> BaseEstimator:
-    return stack(problem).set_params(kind="auto")
-
-
 def hits(problem: Problem) -> BaseEstimator:
     return choose(problem, mercerless.HitsClassifier, mercerless.HitsRegressor)(random_state=0)
 
@@ -333,7 +327,6 @@ LEARNERS: tuple[Learner, ...] = (
         Learner(name, title, partial(on_numbers, names=names), on_request=True)
         for name, title, names in MACHINES
     ),
-    Learner("several", "Similarity learner on all", several, "several", is_automatic=True),
     Learner("hits", "Hits learner", hits, "hits", is_automatic=True),
     Learner("similarity", "Similarity learner", stack, "matrix", is_automatic=True),
     Learner("directed", "Similarity learner, both directions", directed, "both"),
@@ -356,7 +349,6 @@ def applies(learner: Learner, problem: Problem) -> bool:
         return False
     takes = {
         "table": problem.is_table,
-        "several": bool(problem.several),
         "hits": problem.kind == "hits",
         "both": problem.kind in MATRICES and problem.is_directed,
         "matrix": not problem.is_table,

@@ -3,7 +3,7 @@
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,12 +13,13 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
-from mercerless.comparison.read.options import KINDS, MATRICES, TASKS, ReadOptions
+from mercerless.comparison.read.options import KINDS, TASKS, ReadOptions
 from mercerless.core.validation import check_row_order
 from mercerless.kernels import as_kernel
-from mercerless.spectra import check_kind
+from mercerless.spectra import matrix_kind
 
 SMALLEST_CLASS = 5
+LEAST_ITEMS = 10
 #: Whole numbers of at most so many different values are classes unless said otherwise.
 MOST_CLASSES = 20
 
@@ -38,8 +39,8 @@ class Note:
 class Problem:
     """Items with labels.
 
-    X is a data frame (kind "table"), a square array (the kinds of matrices; of several, the first), a list of strings
-    or series, or a sparse matrix of hits.
+    X is a data frame (kind "table"), a square array (the kinds of matrices), a list of strings or series, or a sparse
+    matrix of hits.
     """
 
     X: Any
@@ -50,7 +51,6 @@ class Problem:
     names: tuple[str, ...] | None = None  # of the items
     groups: NDArray | None = None
     kernel: Any = None  # how strings or series are compared
-    several: dict[str, NDArray] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     target: str = "y"
     path: str = ""
@@ -91,7 +91,7 @@ class Problem:
         if self.kind == "hits":
             return "similarity"
         if self.kind in ("strings", "series"):
-            return check_kind(self.matrix, "auto", "The matrix of comparisons", "kind")
+            return find_kind(self.matrix, "The matrix of comparisons")
         return self.kind
 
     @cached_property
@@ -99,6 +99,10 @@ class Problem:
         """Whether the matrix differs from its transpose."""
         K = self.matrix
         return not np.allclose(K, K.T, rtol=1e-6, atol=1e-9 * np.abs(K).max())
+
+    def note(self, text: str, option: str = "") -> "Problem":
+        """The problem with a further note."""
+        return replace(self, notes=(*self.notes, Note(text, option)))
 
     def select(self, items: NDArray) -> "Problem":
         """The problem of a subset of the items."""
@@ -108,7 +112,6 @@ class Problem:
             y=self.y[items],
             names=tuple(self.names[i] for i in items) if self.names else None,
             groups=None if self.groups is None else self.groups[items],
-            several={name: K[np.ix_(items, items)] for name, K in self.several.items()},
         )
         if "matrix" in vars(self) and not self.is_table:  # strings are not compared again
             vars(chosen)["matrix"] = self.matrix[np.ix_(items, items)]
@@ -121,9 +124,7 @@ def take(X: Any, items: NDArray, kind: str) -> Any:
         return X.iloc[items].reset_index(drop=True)
     if kind in ("strings", "series"):
         return [X[i] for i in items]
-    if kind == "hits":
-        return csr_array(X[items][:, items])
-    return X[np.ix_(items, items)]
+    return X[items][:, items]
 
 
 def make_problem(
@@ -141,44 +142,38 @@ def make_problem(
     """Check data and labels, leave out what has no label, and infer the task."""
     check_choice("kind", kind, KINDS)
     check_choice("task", task, TASKS)
-    notes = list(notes)
     check_row_order(X, y, groups)
     if isinstance(y, str):
         raise ValueError(f"y={y!r} is a text; give the labels themselves, such as X.pop({y!r}).")
-    X, kind, kernel, several = check_items(X, kind, kernel)
-    labels = pd.Series(np.asarray(y, dtype=object).ravel()).infer_objects()
-    n_items = X.shape[0] if hasattr(X, "shape") else len(X)
-    if len(labels) != n_items:
-        hint = "; is it a list of pairs or hits? Add --format pairs or --format hits"
-        raise ValueError(
-            f"There are {n_items} items but {len(labels)} labels"
-            f"{hint if kind == 'table' and X.shape[1] in (2, 3, 12) else ''}."
-        )
-    if groups is not None and len(np.asarray(groups)) != n_items:
-        raise ValueError(f"There are {n_items} items but {len(np.asarray(groups))} groups.")
+    X, kind, kernel = check_items(X, kind, kernel)
+    n_items = len(X) if isinstance(X, list) else X.shape[0]
+    labels = pd.Series(np.asarray(y, dtype=object).ravel())
+    groups = None if groups is None else np.asarray(groups)
+    for name, values in {"labels": labels, "groups": groups}.items():
+        if values is not None and len(values) != n_items:
+            raise ValueError(f"There are {n_items} items but {len(values)} {name}.")
     problem = Problem(
         X,
         labels.to_numpy(),
         kind,
         task or "",
-        names=tuple(map(str, names)) if names is not None else None,
-        groups=None if groups is None else np.asarray(groups),
+        names=None if names is None else tuple(map(str, names)),
+        groups=groups,
         kernel=kernel,
-        several=several,
+        notes=tuple(notes),
         **described,
     )
-    labeled = np.flatnonzero(labels.notna().to_numpy())
-    if len(labeled) < n_items:
-        notes.append(Note(f"{n_items - len(labeled)} items without a label are left out"))
-        problem = problem.select(labeled)
-        labels = labels.iloc[labeled].infer_objects()
-    problem = decide_task(problem, labels, task, notes)
-    if problem.n_items < 10:
+    n_missing = int(labels.isna().sum())
+    if n_missing:
+        problem = problem.select(np.flatnonzero(labels.notna()))
+        problem = problem.note(f"{n_missing} items without a label are left out")
+    problem = decide_task(problem, task)
+    if problem.n_items < LEAST_ITEMS:
         raise ValueError(
-            f"{problem.n_items} items with labels are too few to compare anything; 10 are the least, "
-            "and 100 are better."
+            f"{problem.n_items} items with labels are too few to compare anything; {LEAST_ITEMS} are "
+            "the least, and 100 are better."
         )
-    return replace(problem, notes=tuple(notes))
+    return problem
 
 
 def check_choice(name: str, value: str | None, allowed: Sequence[str]) -> None:
@@ -187,42 +182,39 @@ def check_choice(name: str, value: str | None, allowed: Sequence[str]) -> None:
         raise ValueError(f"{name}={value!r} is not known; use one of {', '.join(allowed)}.")
 
 
-def check_items(X: Any, kind: str | None, kernel: Any) -> tuple[Any, str, Any, dict[str, NDArray]]:
-    """Data in the form of `Problem`, its kind, the kernel of strings or series, and several matrices."""
-    if isinstance(X, Mapping):
-        several = {str(name): check_matrix(K, str(name)) for name, K in X.items()}
-        first = next(iter(several.values()))
-        return first, check_kind(first, kind or "auto", "The first matrix", "kind"), None, several
+def check_items(X: Any, kind: str | None, kernel: Any) -> tuple[Any, str, Any]:
+    """Data in the form of `Problem`, its kind, and the kernel of strings or series."""
+    if issparse(X) and kind != "table" and X.shape[0] == X.shape[1]:
+        return csr_array(X, dtype=float), "hits", None
     if issparse(X):
-        if kind == "table" or X.shape[0] != X.shape[1]:
-            return check_table(pd.DataFrame(X.toarray())), "table", None, {}
-        return csr_array(X, dtype=float), "hits", None, {}
+        return check_table(pd.DataFrame(X.toarray())), "table", None
     if kernel is not None or kind in ("strings", "series") or is_list_of_items(X):
         return check_objects(X, kind, kernel)
-    if isinstance(X, pd.DataFrame) and (kind == "table" or not is_square(X)):
-        return check_table(X), "table", None, {}
-    array = np.asarray(X)
-    if array.ndim != 2:
+    frame = pd.DataFrame(X)
+    if kind == "table" or (kind is None and not is_square(frame)):
+        return check_table(frame), "table", None
+    K = check_matrix(X, "X")
+    return K, kind or find_kind(K, "X"), None
+
+
+def find_kind(K: NDArray, name: str) -> str:
+    """Whether a matrix holds similarities or distances; raises if that is not clear."""
+    found = matrix_kind(K)
+    if found.kind is None:
         raise ValueError(
-            f"X has {array.ndim} dimensions; give a table, a square matrix, or items and a kernel."
+            f"{name} may hold similarities or dissimilarities: {found.reason}; say which with kind "
+            "(--kind similarity, distance or dissimilarity)."
         )
-    if kind in MATRICES or (kind is None and is_square(pd.DataFrame(array))):
-        K = check_matrix(array, "X")
-        return K, check_kind(K, kind or "auto", "X", "kind"), None, {}
-    return check_table(pd.DataFrame(array)), "table", None, {}
+    return found.kind
 
 
 def is_list_of_items(X: Any) -> bool:
-    """Whether X is a list of strings, or of series of different lengths."""
-    if isinstance(X, pd.DataFrame) or issparse(X):
-        return False
-    if isinstance(X, np.ndarray):
-        return X.ndim == 3 or (X.ndim == 1 and X.dtype.kind in "OU")
-    first: Any = X[0] if len(X) else ""
-    if isinstance(first, str):
-        return True
-    lengths = {np.shape(item) for item in X}
-    return len(lengths) > 1 or np.ndim(first) == 2
+    """Whether X is a list of strings, or of series of several channels or different lengths."""
+    if hasattr(X, "shape"):
+        return X.ndim == 3 or (X.ndim == 1 and X.dtype.kind not in "iuf")
+    return len(X) > 0 and (
+        isinstance(X[0], str) or len({np.shape(x) for x in X}) > 1 or np.ndim(X[0]) == 2
+    )
 
 
 def is_square(frame: pd.DataFrame) -> bool:
@@ -231,17 +223,13 @@ def is_square(frame: pd.DataFrame) -> bool:
     if n_rows != n_columns or not all(map(pd.api.types.is_numeric_dtype, frame.dtypes)):
         return False
     K = frame.to_numpy(dtype=float)
-    if np.allclose(
-        K, K.T, rtol=1e-6, atol=1e-9 * np.nanmax(np.abs(K), initial=0.0), equal_nan=True
-    ):
-        return True
-    names = list(map(str, frame.index))
-    if names == list(map(str, frame.columns)) and names != [str(i) for i in range(n_rows)]:
-        return True
-    raise ValueError(
-        f"Is this square of {n_rows} x {n_rows} numbers a matrix of similarities or a table? It is not "
-        "symmetric; say which with kind (--kind similarity, distance, dissimilarity or table)."
-    )
+    smallest = 1e-9 * np.nanmax(np.abs(K), initial=0.0)
+    if not np.allclose(K, K.T, rtol=1e-6, atol=smallest, equal_nan=True):
+        raise ValueError(
+            f"Is this square of {n_rows} x {n_rows} numbers a matrix of similarities or a table? It is not "
+            "symmetric; say which with kind (--kind similarity, distance, dissimilarity or table)."
+        )
+    return True
 
 
 def check_matrix(K: Any, name: str) -> NDArray:
@@ -281,22 +269,18 @@ def check_table(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.infer_objects() if any(dtype.kind == "O" for dtype in frame.dtypes) else frame
 
 
-def check_objects(
-    X: Any, kind: str | None, kernel: Any
-) -> tuple[Any, str, Any, dict[str, NDArray]]:
+def check_objects(X: Any, kind: str | None, kernel: Any) -> tuple[Any, str, Any]:
     """A list of items and what compares them; series of one length without a kernel are a table."""
-    if isinstance(X, pd.DataFrame):
-        X = X.iloc[:, 0]
-    items = list(X)
+    items = list(X.iloc[:, 0] if isinstance(X, pd.DataFrame) else X)
     if isinstance(kernel, str) and ":" in kernel:
         kernel = find_function(kernel)
     if all(isinstance(item, str) for item in items):
-        return items, "strings", kernel or "levenshtein", {}
+        return items, "strings", kernel or "levenshtein"
     items = [np.asarray(item, dtype=float) for item in items]
-    if kernel is None and len({item.shape for item in items}) == 1:
-        return check_table(series_table(items)), "table", None, {}
-    flat = [item[0] if item.ndim == 2 and len(item) == 1 else item for item in items]
-    return flat, "series", kernel or "dtw", {}
+    is_even = len({item.shape for item in items}) == 1
+    if kind == "table" or (kernel is None and is_even):
+        return check_table(series_table(items)), "table", None
+    return items, "series", kernel or "dtw"
 
 
 def series_table(items: Sequence[NDArray]) -> pd.DataFrame:
@@ -321,45 +305,44 @@ def find_function(name: str) -> Callable:
         sys.path.pop(0)
 
 
-def decide_task(
-    problem: Problem, labels: pd.Series, task: str | None, notes: list[Note]
-) -> Problem:
-    """Labels as classes or as numbers; classes that are too small are left out."""
+def decide_task(problem: Problem, task: str | None) -> Problem:
+    """Labels as classes or as numbers, which is inferred if it is not given."""
+    labels = pd.Series(problem.y).infer_objects()
     are_numbers = pd.api.types.is_numeric_dtype(labels) and labels.dtype != bool
+    is_whole = are_numbers and bool((labels == labels.round()).all())
     n_distinct = labels.nunique()
-    if task is None:
-        is_whole = are_numbers and (labels == labels.round()).all()
-        are_classes = is_whole and n_distinct <= max(2, min(MOST_CLASSES, len(labels) // 5))
-        task = "classification" if not are_numbers or are_classes else "regression"
-        if are_numbers:
-            what = "classes" if are_classes else "numbers to predict"
-            notes.append(Note(f"the labels, {n_distinct} different numbers, are {what}", "task"))
-    if task == "regression":
-        if not are_numbers:
-            raise ValueError(
-                f"The labels are not numbers, such as {labels.iloc[0]!r}; leave out --task regression."
-            )
-        if n_distinct < 2:
-            raise ValueError("All labels are equal; there is nothing to learn.")
-        return replace(problem, y=labels.to_numpy(dtype=float), task=task)
-    if are_numbers and (labels == labels.round()).all():
-        labels = labels.astype(int)
-    y = labels.to_numpy() if are_numbers else labels.astype(str).to_numpy(dtype=str)
-    counts = pd.Series(y).value_counts()
-    rare = counts.index[counts < SMALLEST_CLASS]
-    if len(rare) and len(counts) - len(rare) >= 2:
-        kept = np.flatnonzero(~np.isin(y, rare))
-        listed = ", ".join(map(str, rare[:5])) + (", ..." if len(rare) > 5 else "")
-        notes.append(
-            Note(f"{len(y) - len(kept)} items of classes of fewer than five are left out: {listed}")
-        )
-        problem, y = problem.select(kept), y[kept]
-        counts = counts[counts >= SMALLEST_CLASS]
-    if len(counts) < 2:
+    if n_distinct < 2:
         raise ValueError("All labels are equal; there is nothing to learn.")
-    if counts.min() < SMALLEST_CLASS or len(counts) > len(y) / SMALLEST_CLASS:
+    if task is None:
+        are_few = n_distinct <= max(2, min(MOST_CLASSES, len(labels) // 5))
+        task = "regression" if are_numbers and not (is_whole and are_few) else "classification"
+        what = "classes" if task == "classification" else "numbers to predict"
+        if are_numbers:
+            problem = problem.note(
+                f"the labels, {n_distinct} different numbers, are {what}", "task"
+            )
+    if task == "classification":
+        y = labels.astype(int) if is_whole else labels if are_numbers else labels.astype(str)
+        return keep_classes(replace(problem, y=np.array(y.tolist()), task=task))
+    if not are_numbers:
         raise ValueError(
-            f"There are {len(counts)} classes among {len(y)} items; at least two classes must have five "
-            "items or more. If the labels are numbers to predict, add --task regression."
+            f"The labels are not numbers, such as {labels.iloc[0]!r}; leave out --task regression."
         )
-    return replace(problem, y=y, task=task)
+    return replace(problem, y=labels.to_numpy(dtype=float), task=task)
+
+
+def keep_classes(problem: Problem) -> Problem:
+    """The problem without classes that are too small; raises if fewer than two are left."""
+    names, codes, counts = np.unique(problem.y, return_inverse=True, return_counts=True)
+    is_rare = counts < SMALLEST_CLASS
+    if (~is_rare).sum() < 2 or 2 * counts[is_rare].sum() > len(codes):
+        raise ValueError(
+            f"There are {len(names)} classes among {len(codes)} items; at least two classes must have "
+            "five items or more. If the labels are numbers to predict, add --task regression."
+        )
+    if not is_rare.any():
+        return problem
+    kept = np.flatnonzero(~is_rare[codes])
+    listed = ", ".join(map(str, names[is_rare][:5])) + (", ..." if is_rare.sum() > 5 else "")
+    text = f"{len(codes) - len(kept)} items of classes of fewer than five are left out: {listed}"
+    return problem.select(kept).note(text)

@@ -58,9 +58,9 @@ def compare(
 
     Parameters
     ----------
-    X : array-like, DataFrame, sparse matrix, sequence, or dict of str to arrays
+    X : array-like, DataFrame, sparse matrix or sequence
         A table, a square matrix of similarities or distances, a sparse square of hits, or items: strings, series or
-        whatever `kernel` takes. A dict has several matrices of the same items; baselines take the first.
+        whatever `kernel` takes.
     y : array-like of shape (n,)
         Classes, or numbers.
     kind : {"similarity", "distance", "dissimilarity", "table", "strings", "series", "hits"} or None, default=None

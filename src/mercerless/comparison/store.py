@@ -28,7 +28,7 @@ class Store:
         """The folder of a comparison; emptied unless it is resumed."""
         settings = (options.metric, options.random_state, version("mercerless"))
         named = [(one.name, repr(one.make(problem)) if one.is_users else "") for one in learners]
-        data = (problem.X, problem.y, problem.groups, repr(problem.kernel), problem.several)
+        data = (problem.X, problem.y, problem.groups, repr(problem.kernel))
         key = joblib.hash((settings, named, data))
         home = os.environ.get("SCIKIT_LEARN_DATA", Path("~", "scikit_learn_data"))
         folder = Path(home).expanduser() / "mercerless" / "compare" / str(key)

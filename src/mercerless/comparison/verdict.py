@@ -23,16 +23,7 @@ BALANCED = 0.2
 #: A learner that predicts faster by this factor is named.
 MUCH_FASTER = 3.0
 #: Which of several equal learners is simplest, if the automatic one is missing.
-SIMPLE = (
-    "similarity",
-    "table",
-    "hits",
-    "several",
-    "linear",
-    "features",
-    "krein-ridge",
-    "neighbors",
-)
+SIMPLE = ("similarity", "table", "hits", "linear", "features", "krein-ridge", "neighbors")
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,6 @@ def rows_between(X: Any, takes: str, rows: NDArray, columns: NDArray) -> Any:
     """Rows of a table, or the comparisons of some items with others."""
     if takes == "table":
         return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-    if takes == "several":
-        return {name: K[np.ix_(rows, columns)] for name, K in X.items()}
     if issparse(X):
         return csr_array(X[rows][:, columns])
     return X[np.ix_(rows, columns)]
@@ -97,14 +95,13 @@ def predictions_of(model: Any, rows: Any, problem: Problem, **back: Any) -> NDAr
     """Probabilities in the order of the classes, or numbers; labels without probabilities are taken for certain."""
     if not problem.is_classification:
         return np.asarray(model.predict(rows, **back), dtype=float).ravel()
-    n_items = rows.shape[0] if hasattr(rows, "shape") else len(next(iter(rows.values())))
-    probabilities = np.zeros((n_items, len(problem.classes)))
+    probabilities = np.zeros((rows.shape[0], len(problem.classes)))
     if hasattr(model, "predict_proba"):
         columns = np.searchsorted(problem.classes, model.classes_)
         probabilities[:, columns] = model.predict_proba(rows, **back)
     else:
         codes = np.searchsorted(problem.classes, model.predict(rows, **back))
-        probabilities[np.arange(n_items), codes] = 1.0
+        probabilities[np.arange(len(codes)), codes] = 1.0
     return probabilities
 
 

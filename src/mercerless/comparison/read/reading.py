@@ -50,11 +50,7 @@ def read_problem(path: str, **options: Any) -> Problem:
     labels, groups = column_of(items, said, "labels"), column_of(items, said, "groups")
     assert labels is not None
     X, names, kind = settle(items, labels.names, said)
-    n_items = (
-        X.shape[0]
-        if hasattr(X, "shape")
-        else len(next(iter(X.values())) if isinstance(X, dict) else X)
-    )
+    n_items = X.shape[0] if hasattr(X, "shape") else len(X)
     is_column = said.labels is not None and items.labels is not None
     return make_problem(
         X,
@@ -119,16 +115,13 @@ def array_items(
     key = next((key for key in keys if key in arrays), None)
     labels = None if key is None else Column(np.ravel(arrays[key]), None, f"the array {key!r}")
     groups = Column(np.ravel(arrays[options.groups])) if options.groups in arrays else None
-    chosen = [one.strip() for one in (options.array or find_array(arrays, key, name)).split(",")]
-    unknown = [one for one in chosen if one not in arrays]
-    if unknown:
-        raise ValueError(f"{name!r} has no array {unknown[0]!r}; it has {', '.join(arrays)}.")
+    array = options.array or find_array(arrays, key, name)
+    if array not in arrays:
+        raise ValueError(f"{name!r} has no array {array!r}; it has {', '.join(arrays)}.")
     if options.array is None and len(arrays) > 2:
-        notes.append(Note(f"the data are the array {chosen[0]!r}", "array"))
-    X: Any = arrays[chosen[0]]
-    if len(chosen) > 1:
-        X = {one: arrays[one] for one in chosen}
-    elif np.ndim(X) == 1 and not issparse(X):
+        notes.append(Note(f"the data are the array {array!r}", "array"))
+    X: Any = arrays[array]
+    if np.ndim(X) == 1 and not issparse(X):
         X = squareform(X)  # condensed distances
     elif np.ndim(X) == 3:
         X = list(X)
@@ -157,19 +150,14 @@ def settle(
     X, names, kind = items.X, items.names, options.kind
     if isinstance(X, Pairs):
         return pair_matrix(X, labeled or X.names, kind)
-    if isinstance(X, list):
-        if kind == "table":
-            return series_table(X), names, kind
-        is_compared = options.similarity is not None and kind is None
-        return X, names, ("strings" if isinstance(X[0], str) else "series") if is_compared else kind
     if not isinstance(X, pd.DataFrame):
-        return X, names, kind if kind != "hits" else None
+        return X, names, None if kind == "hits" else kind
     X = mirrored(X)
     if is_matrix(X, names, kind):
         K, names = square(X, names)
         return K, names, kind
-    is_one_text = X.shape[1] == 1 and is_text(X.iloc[:, 0])
-    if kind == "strings" or (kind is None and is_one_text and 2 * X.iloc[:, 0].nunique() > len(X)):
+    is_word_list = X.shape[1] == 1 and is_text(X.iloc[:, 0]) and X.iloc[:, 0].is_unique
+    if kind == "strings" or (kind is None and is_word_list):
         return only_text(X), names, "strings"
     return X, names, "table"
 
