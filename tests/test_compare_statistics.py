@@ -3,15 +3,9 @@
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import log_loss
 
-from mercerless.comparison.statistics import (
-    SHARE,
-    area_under_curve,
-    chance_of_shuffled,
-    judge,
-    log_losses,
-)
+from mercerless.comparison.statistics import SHARE, chance_of_shuffled, judge, log_losses
 
 RNG = np.random.default_rng(3)
 
@@ -88,11 +82,6 @@ def test_log_losses_are_those_of_scikit_learn():
     assert log_losses(P, codes).mean() == pytest.approx(log_loss(codes, P, labels=[0, 1, 2]))
     sure = np.eye(3)[codes]
     assert log_losses(sure, (codes + 1) % 3).max() == pytest.approx(-np.log(0.01))
-
-
-def test_the_area_is_that_of_scikit_learn_also_with_ties():
-    scores, y = RNG.integers(0, 6, 70) / 5, RNG.random(70) < 0.3
-    assert area_under_curve(scores, y) == pytest.approx(roc_auc_score(y, scores))
 
 
 def test_the_chance_of_shuffled_labels_is_uniform_without_signal():

@@ -1,10 +1,10 @@
 """Code to copy: the data, the imports, the estimator, a fit."""
 
 import importlib
-from typing import Any
 
 from sklearn import config_context
 from sklearn.base import BaseEstimator
+from sklearn.model_selection import BaseCrossValidator
 
 from mercerless.comparison.problem import Problem
 
@@ -14,11 +14,13 @@ PUBLIC = ("mercerless", "mercerless.spectra", "mercerless.comparison.baselines")
 
 def code_for(problem: Problem, estimator: BaseEstimator, takes: str) -> str:
     """A script that fits an estimator to the data of a problem."""
-    imports = sorted({f"from {home} import {name}" for home, name in classes_of(estimator)})
+    parts = [estimator, *estimator.get_params(deep=True).values()]
+    kinds = {type(one) for one in parts if isinstance(one, (BaseEstimator, BaseCrossValidator))}
+    imports = [f"from {home_of(kind)} import {kind.__name__}" for kind in kinds]
     with config_context(print_changed_only=True):
         expression = estimator.__repr__(N_CHAR_MAX=10**6)
     lines = [*loading(problem, takes, imports), f"model = {expression}", "model.fit(X, y)"]
-    return "\n".join([*sorted(imports), "", *lines])
+    return "\n".join([*sorted(set(imports)), "", *lines])
 
 
 def loading(problem: Problem, takes: str, imports: list[str]) -> list[str]:
@@ -38,21 +40,6 @@ def loading(problem: Problem, takes: str, imports: list[str]) -> list[str]:
         imports.append("from mercerless.spectra import symmetrize")
         X = f"symmetrize({X})"
     return [*lines, f"X, y = {X}, problem.y"]
-
-
-def classes_of(value: Any) -> list[tuple[str, str]]:
-    """Homes and names of the classes in the representation of an estimator."""
-    found = []
-    is_named = type(value).__module__.startswith(("mercerless", "sklearn.model_selection"))
-    if isinstance(value, BaseEstimator) or is_named:
-        found.append((home_of(type(value)), type(value).__name__))
-    if isinstance(value, BaseEstimator):
-        for inner in value.get_params(deep=False).values():
-            found += classes_of(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            found += classes_of(inner)
-    return found
 
 
 def home_of(kind: type) -> str:

@@ -260,10 +260,6 @@ class Comparison:
         fit = float(np.mean([result.fit_seconds for result in results]))
         return fit, 1000.0 * sum(result.predict_seconds for result in results) / max(n_items, 1)
 
-    def seconds_per_item(self, name: str) -> float:
-        """Seconds of a prediction."""
-        return self.seconds(name)[1] / 1000.0
-
     @cached_property
     def table(self) -> list[dict[str, Any]]:
         """A row per ranked learner, the best first."""

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 
 from mercerless.comparison.problem import Problem
-from mercerless.comparison.statistics import area_under_curve, log_losses
+from mercerless.comparison.statistics import log_losses
 
 if TYPE_CHECKING:
     from mercerless.comparison.race import Race
@@ -88,7 +89,7 @@ def scores_of(problem: Problem, predictions: NDArray) -> dict[str, float]:
         "accuracy": float((probabilities.argmax(axis=1) == codes).mean()),
     }
     if probabilities.shape[1] == 2:
-        scores["AUC"] = area_under_curve(probabilities[:, 1], codes == 1)
+        scores["AUC"] = float(roc_auc_score(codes, probabilities[:, 1]))
     return scores
 
 

@@ -176,13 +176,3 @@ def chance_of_shuffled(losses: NDArray, shuffled: NDArray) -> float:
     gain = ((mean - losses) / spread).max()
     chance_gains = ((mean[:, None] - shuffled) / spread[:, None]).max(axis=0)
     return float((1 + (chance_gains >= gain).sum()) / (1 + len(chance_gains)))
-
-
-def area_under_curve(scores: NDArray, is_positive: NDArray) -> float:
-    """Share of pairs of a positive and a negative item that scores put in the right order."""
-    from scipy.stats import rankdata
-
-    n_positive = int(is_positive.sum())
-    n_negative = len(scores) - n_positive
-    ranks = rankdata(scores)[is_positive].sum()
-    return float((ranks - n_positive * (n_positive + 1) / 2) / max(n_positive * n_negative, 1))

@@ -71,8 +71,3 @@ class Store:
                     task, file["predictions"], *file["seconds"].tolist(), "", file["notes"].tolist()
                 )
         return results
-
-    def clear(self) -> None:
-        """Remove the folder."""
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,7 +1,6 @@
 """What to use, in a few sentences: which learner, how sure that is, and what else a user should know."""
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.comparison.problem import Problem
+from mercerless.comparison.race import N_FOLDS
 from mercerless.comparison.statistics import CLIP, chance_of_shuffled
 
 if TYPE_CHECKING:
@@ -20,6 +20,14 @@ MOST_SHUFFLED = 4000
 CHANCE = 0.05
 #: Classes are unbalanced if the smallest has a smaller share.
 BALANCED = 0.2
+#: Grades of the statistics, as they stand before the names of rivals.
+GRADES = {
+    "better": "better than",
+    "probably better": "probably better than",
+    "not distinguishable": "not distinguishable from",
+    "probably worse": "probably worse than",
+    "worse": "worse than",
+}
 #: A learner that predicts faster by this factor is named.
 MUCH_FASTER = 3.0
 #: Which of several equal learners is simplest, if the automatic one is missing.
@@ -80,37 +88,35 @@ def reach_verdict(comparison: "Comparison") -> Verdict:
 
 def first_sentence(comparison: "Comparison", name: str, chance: float) -> str:
     """What to use, and how good it is."""
-    title = comparison.titles[name]
-    score = comparison.scores[name]
-    guess = comparison.scores["guess"]
     if chance > CHANCE:
         return (
             "Nothing was learned: the predictions go with the labels no better than with shuffled labels "
             f"(p = {chance:.2f}), so no learner is better than a guess on these data."
         )
+    score, guess = comparison.scores[name], comparison.scores["guess"]
     if comparison.problem.is_classification:
         figures = (
             f"a log-loss of {score['log-loss']:.3f} and an accuracy of {score['accuracy']:.1%}"
         )
-        baseline = f"{guess['log-loss']:.3f} and {guess['accuracy']:.1%} for a constant guess"
+        baseline = f"{guess['log-loss']:.3f} and {guess['accuracy']:.1%}"
     else:
         figures = f"an R² of {score['R²']:.3f} and a mean absolute error of {score['MAE']:.3g}"
-        baseline = f"{guess['MAE']:.3g} for a constant guess"
-    return f"Use the {lower(title)}: it has {figures} on items it has not seen ({baseline}{rows_used(comparison)})."
+        baseline = f"{guess['MAE']:.3g}"
+    return (
+        f"Use the {lower(comparison.titles[name])}: it has {figures} on items it has not seen "
+        f"({baseline} for a constant guess{rows_used(comparison)})."
+    )
 
 
 def rows_used(comparison: "Comparison") -> str:
     """A remark if not all rows or splits were used."""
-    race = comparison.race
-    if comparison.problem.n_items < race.n_all:
-        return (
-            f"; all learners were trained on the same sample of {comparison.problem.n_items:,} of the "
-            f"{race.n_all:,} items"
-        )
-    if race.n_splits < 5:
-        return (
-            f"; the budget sufficed for {race.n_splits} of five splits, the same for all learners"
-        )
+    race, n_items = comparison.race, comparison.problem.n_items
+    if n_items < race.n_all:
+        part = f"{n_items:,} of the {race.n_all:,} items"
+        return f"; all learners were trained on the same sample of {part}"
+    if race.n_splits < N_FOLDS:
+        part = f"{race.n_splits} of {N_FOLDS} splits"
+        return f"; the budget sufficed for {part}, the same for all learners"
     return ""
 
 
@@ -123,32 +129,25 @@ def lower(title: str) -> str:
 
 def compared(comparison: "Comparison", name: str) -> str:
     """How the recommended learner compares with the others."""
-    names, judged = comparison.ranked, comparison.judgment
+    names = comparison.ranked
     place = names.index(name)
-    groups: dict[str, list[str]] = {}
+    titles: dict[str, list[str]] = {}
     for i, rival in enumerate(names):
         if i != place:
-            groups.setdefault(judged.grade(place, i), []).append(lower(comparison.titles[rival]))
-    parts = []
-    if "better" in groups:
-        parts.append(f"better than {listed(groups['better'])}")
-    if "probably better" in groups:
-        parts.append(f"probably better than {listed(groups['probably better'])}")
-    if "not distinguishable" in groups:
-        parts.append(f"not distinguishable from {listed(groups['not distinguishable'])}")
-    for grade in ("probably worse", "worse"):
-        if grade in groups:
-            parts.append(f"{grade} than {listed(groups[grade])}")
+            grade = comparison.judgment.grade(place, i)
+            titles.setdefault(grade, []).append(lower(comparison.titles[rival]))
+    parts = [
+        f"{words} {listed(titles[grade])}" for grade, words in GRADES.items() if grade in titles
+    ]
     if not parts:
         return (
             "No other learner finished, so it is not compared with anything but a constant guess."
         )
     sentence = f"By {comparison.metric_title} it is {listed(parts, 5)}"
     if comparison.is_unbalanced:
-        smallest = comparison.smallest_share
         sentence += (
             f"; learners are ranked by {comparison.metric_title}, because the smallest class has only "
-            f"{smallest:.1%} of the items and accuracy says little"
+            f"{comparison.smallest_share:.1%} of the items and accuracy says little"
         )
     return sentence + "."
 
@@ -157,22 +156,19 @@ def alternative(comparison: "Comparison", name: str) -> str:
     """A learner that is as good as far as can be seen, and predicts much faster."""
     names, judged = comparison.ranked, comparison.judgment
     place = names.index(name)
-    own = comparison.seconds_per_item(name)
+    largest = judged.loss[place] + judged.standard_error[place]
     equal = [
         rival
         for i, rival in enumerate(names)
-        if i != place
-        and judged.grade(place, i) == "not distinguishable"
-        and judged.loss[i] <= judged.loss[place] + judged.standard_error[place, i]
+        if judged.grade(place, i) == "not distinguishable" and judged.loss[i] <= largest[i]
     ]
-    if not equal:
-        return ""
-    fastest = min(equal, key=comparison.seconds_per_item)
-    factor = own / max(comparison.seconds_per_item(fastest), 1e-9)
+    seconds = {rival: comparison.seconds(rival)[1] for rival in equal}
+    fastest = min(seconds, key=seconds.__getitem__)
+    factor = seconds[name] / max(seconds[fastest], 1e-6)
     if factor < MUCH_FASTER:
         return ""
-    title = comparison.titles[fastest]
-    return f"The {lower(title)} is as good as far as these data show, and predicts {factor:,.0f} times faster."
+    title = lower(comparison.titles[fastest])
+    return f"The {title} is as good as far as these data show, and predicts {factor:,.0f} times faster."
 
 
 # --------------------------------------------------------------------------------------------------- shuffled labels
@@ -186,27 +182,23 @@ def chance_of_nothing(comparison: "Comparison") -> float:
     share = min(1.0, MOST_SHUFFLED / sum(map(len, tests)))
     tests = [rng.permutation(test)[: max(2, int(share * len(test)))] for test in tests]
     items = np.concatenate(tests)
-    starts = np.cumsum([0, *map(len, tests)])
-    orders = np.empty((N_SHUFFLES + 1, len(items)), dtype=int)
-    orders[0] = np.arange(len(items))
-    for row in orders[1:]:
-        for start, stop in itertools.pairwise(starts):
-            row[start:stop] = start + rng.permutation(stop - start)
+    shuffled = [
+        np.concatenate([rng.permutation(test) for test in tests]) for _ in range(N_SHUFFLES)
+    ]
+    is_classification = problem.is_classification
+    targets = np.searchsorted(problem.classes, problem.y) if is_classification else problem.y
     losses = []
     for name in comparison.ranked:
-        predictions = comparison.predictions(name)[0][items]
-        losses.append(losses_of_orders(problem, predictions, problem.y[items], orders))
+        costs = label_costs(problem, comparison.predictions(name)[0][items])
+        losses.append([costs(targets[order]) for order in [items, *shuffled]])
     table = np.array(losses)
     return chance_of_shuffled(table[:, 0], table[:, 1:])
 
 
-def losses_of_orders(
-    problem: Problem, predictions: NDArray, y: NDArray, orders: NDArray
-) -> NDArray:
-    """Mean loss of predictions for each order of the labels."""
-    if problem.is_classification:
-        costs = -np.log(np.clip(predictions, CLIP, 1.0 - CLIP))
-        codes = np.searchsorted(problem.classes, y)
-        rows = np.arange(len(y))
-        return np.array([costs[rows, codes[order]].mean() for order in orders])
-    return np.array([((predictions - y[order]) ** 2).mean() for order in orders])
+def label_costs(problem: Problem, predictions: NDArray) -> Callable[[NDArray], float]:
+    """A function from labels, or codes of classes, to the mean loss of these predictions."""
+    if not problem.is_classification:
+        return lambda y: ((predictions - y) ** 2).mean()
+    costs = -np.log(np.clip(predictions, CLIP, 1.0 - CLIP))
+    rows = np.arange(len(costs))
+    return lambda codes: costs[rows, codes].mean()

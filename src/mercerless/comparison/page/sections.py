@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.calibration import calibration_curve
 from sklearn.metrics import (
     confusion_matrix,
     precision_recall_curve,
@@ -159,7 +160,12 @@ def classes(names: list[str], probabilities: NDArray, codes: NDArray) -> dict[st
     order = labels if len(names) <= 2 * MOST_CLASSES else np.argsort(recall)[: 2 * MOST_CLASSES]
     counts = confusion_matrix(codes, called, labels=labels)
     charts = [] if len(names) > 2 else rates(names[1], probabilities[:, 1], codes == 1)
-    x, y = calibration(probabilities, codes)
+    is_class = codes[:, None] == labels
+    if len(names) == 2:
+        probabilities, is_class = probabilities[:, 1], is_class[:, 1]
+    y, x = calibration_curve(
+        is_class.ravel(), probabilities.ravel(), strategy="quantile", n_bins=10
+    )
     title = "Calibration: on the diagonal, probabilities can be taken at their word"
     trust = unit_chart(title, "predicted probability", "share of items of the class", x, y)
     trust.add("dots", "dot", x, y, 3).add("line", "reference", [0, 1], [0, 1])
@@ -181,17 +187,6 @@ def rates(name: str, scores: NDArray, is_positive: NDArray) -> list[Chart]:
     roc.add("line", "reference", [0, 1], [0, 1])
     title = "Precision and recall"
     return [roc, unit_chart(title, "recall", "precision", recall[kept], precision[kept])]
-
-
-def calibration(probabilities: NDArray, codes: NDArray) -> tuple[NDArray, NDArray]:
-    """Mean probability and share of items, in ten bins of the probabilities of all classes."""
-    is_class = codes[:, None] == np.arange(probabilities.shape[1])
-    if probabilities.shape[1] == 2:
-        probabilities, is_class = probabilities[:, 1], is_class[:, 1]
-    pairs = pd.DataFrame({"x": np.ravel(probabilities), "y": np.ravel(is_class)})
-    bins = pairs.groupby((pairs["x"] * 10).astype(int).clip(0, 9))
-    means = bins.mean()[bins.size() >= 5]
-    return means["x"].to_numpy(), means["y"].to_numpy()
 
 
 def thresholds(scores: NDArray, is_positive: NDArray) -> list[tuple[float, float, float, float]]:
