@@ -31,4 +31,5 @@ def render(comparison: "Comparison", rows: bool = True) -> str:
         verdict=comparison.verdict,
         shown=sections_of(comparison, rows),
         version=version,
+        rows=rows,
     )

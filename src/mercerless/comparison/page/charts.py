@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +12,10 @@ WIDTH = 520
 BOTTOM, TOP = 40, 12
 
 
-def number(value: float) -> str:
-    """A short number for a label."""
+def number(value: Any) -> str:
+    """A short number for a label; anything else as text."""
+    if not isinstance(value, (int, float, np.number)):
+        return str(value)
     if abs(value) < 1e-300:
         return "0"
     if 1e4 <= abs(value) < 1e7:

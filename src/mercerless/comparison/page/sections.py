@@ -17,7 +17,6 @@ from mercerless.comparison.learners import GUESS, as_similarities, view
 from mercerless.comparison.page.charts import (
     Chart,
     curve_chart,
-    number,
     row_chart,
     scatter_chart,
     unit_chart,
@@ -43,7 +42,7 @@ def sections_of(comparison: "Comparison", rows: bool) -> dict[str, Any]:
     problem = comparison.problem
     shown: dict[str, Any] = {"learners": {"chart": None}}
     if problem.is_table:
-        shown["columns"] = columns(problem.X, rows)
+        shown["columns"] = columns(problem.X)
     if comparison.recommended is None:
         return shown
     if problem.is_classification:
@@ -212,16 +211,9 @@ def numbers(comparison: "Comparison") -> dict[str, Any]:
     against.add("line", "reference", against.x_range, against.x_range)
     rest = scatter_chart("Residuals", "predicted", "actual minus predicted", x, r)
     rest.add("line", "reference", rest.x_range, [0.0, 0.0]).add("dots", "dot", x, r, 2.2)
-    inside = np.clip(residuals, *np.quantile(residuals, [0.001, 0.999]))
-    counts, edges = np.histogram(inside, 30)
-    title, x_title = "Distribution of residuals", "actual minus predicted"
-    limits = (edges[0], edges[-1]), (0.0, 1.05 * counts.max())
-    spread = Chart(title, x_title, "items", *limits)
-    for count, start, end in zip(counts, edges, edges[1:]):
-        spread.add("bars", "bar", [start, end], [0, count])
     return {
         "quantiles": np.quantile(np.abs(residuals), [0.5, 0.9, 0.99]),
-        "charts": [against.add("dots", "dot", x, y, 2.2), rest, spread],
+        "charts": [against.add("dots", "dot", x, y, 2.2), rest],
     }
 
 
@@ -250,21 +242,11 @@ def item_map(comparison: "Comparison") -> dict[str, Any]:
     return {"measures": indefiniteness(K), "n": len(items), "charts": [places, spectrum]}
 
 
-def columns(X: pd.DataFrame, rows: bool) -> list[tuple[str, ...]]:
-    """Name, type, gaps, number of values, and the range or the most frequent words of every column."""
-    described = []
-    for name in X.columns[:MOST_COLUMNS]:
-        filled = X[name].dropna()
-        missing = f"{X[name].isna().mean():.0%}" if len(filled) < len(X) else ""
-        if pd.api.types.is_numeric_dtype(filled) and len(filled):
-            what = "numbers"
-            quantiles = np.quantile(filled.to_numpy(dtype=float), [0.0, 0.5, 1.0])
-            values = " … ".join(map(number, quantiles))
-        elif pd.api.types.is_datetime64_any_dtype(filled):
-            what, values = "dates", f"{filled.min()} … {filled.max()}"
-        else:
-            counts = filled.astype(str).value_counts().head(3)
-            frequent = ", ".join(f"{shorten(word, 20)} ({n:,})" for word, n in counts.items())
-            what, values = "words", frequent if rows and counts.max() > 1 else ""
-        described.append((shorten(name, 40), what, missing, f"{filled.nunique():,}", values))
-    return described
+def columns(X: pd.DataFrame) -> list[dict[str, Any]]:
+    """What pandas says about every column: gaps, different values, range, and the most frequent value."""
+    X = X.iloc[:, :MOST_COLUMNS]
+    table = X.describe(include="all").T
+    table["missing"] = X.isna().mean()
+    table["different"] = X.nunique()
+    table = table.astype(object).where(table.notna(), None)
+    return table.rename_axis("name").reset_index().to_dict("records")
