@@ -180,8 +180,7 @@ class Landmarks(BaseEstimator):
     number : int, default=1000
         How many; all rows if there are fewer.
     method : {"uniform", "kmeans", "pivoted"}, default="uniform"
-        How they are chosen, see `select_landmarks`. Pairs of items, the landmarks of `HyperRidge`, are chosen by
-        "uniform", "kmeans", "leverage" or "grid" (all pairs of `number` items).
+        How they are chosen, see `select_landmarks`.
 
     See Also
     --------

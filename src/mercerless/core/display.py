@@ -3,6 +3,7 @@
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercerless.core.optional import import_optional
 
@@ -14,6 +15,13 @@ class Color:
     NEGATIVE = "#D55E00"
     NEUTRAL = "#7F7F7F"
     SERIES = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+
+def draw_matrix(ax: Any, matrix: NDArray, title: str, **options: Any) -> None:
+    """A matrix as an image with a color bar."""
+    image = ax.imshow(matrix, interpolation="nearest", **options)
+    ax.set(title=title, xticks=[], yticks=[])
+    ax.figure.colorbar(image, ax=ax, shrink=0.8)
 
 
 class Display:

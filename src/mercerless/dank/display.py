@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.core.display import Color, Display
+from mercerless.core.display import Color, Display, draw_matrix
 
 
 @dataclass(eq=False, repr=False)
@@ -79,25 +79,9 @@ class AdaptedKernelDisplay(Display):
 
     def _draw(self, left: Any, middle: Any, right: Any) -> None:
         change = float(np.abs(self.adaptation - 1.0).max()) or 1.0
-        size = float(np.abs(self.kernel).max()) or 1.0
-        panels = (
-            (
-                left,
-                self.adaptation,
-                "F",
-                {"cmap": "RdBu_r", "vmin": 1 - change, "vmax": 1 + change},
-            ),
-            (middle, self.adaptation * self.kernel, "F * K", {"cmap": "viridis", "vmax": size}),
-        )
-        for ax, M, title, options in panels:
-            image = ax.imshow(M, interpolation="nearest", **options)
-            ax.set(title=title, xticks=[], yticks=[])
-            left.figure.colorbar(image, ax=ax, shrink=0.8)
-        right.semilogy(
-            np.arange(1, len(self.eigenvalues) + 1),
-            self.eigenvalues,
-            "o",
-            ms=4,
-            color=Color.POSITIVE,
-        )
+        options = {"cmap": "RdBu_r", "vmin": 1 - change, "vmax": 1 + change}
+        draw_matrix(left, self.adaptation, "F", **options)
+        draw_matrix(middle, self.adaptation * self.kernel, "F * K")
+        numbers = np.arange(1, len(self.eigenvalues) + 1)
+        right.semilogy(numbers, self.eigenvalues, "o", ms=4, color=Color.POSITIVE)
         right.set(title=f"F has rank {len(self.eigenvalues)}", xlabel="number", ylabel="eigenvalue")

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.core.display import Color, Display
+from mercerless.core.display import Color, Display, draw_matrix
 from mercerless.core.units import Standardizer
 from mercerless.hyper.targets import encode_target
 
@@ -20,11 +20,9 @@ class LearnedKernelDisplay(Display):
     Parameters
     ----------
     target : ndarray of shape (n, n)
-        The target, NaN if unknown.
+        The target, NaN if unknown; items with labels or values are in their order.
     learned : ndarray of shape (n, n)
         The learned kernel at the same items.
-    order : ndarray of shape (n,)
-        The order in which items are shown.
 
     See Also
     --------
@@ -44,7 +42,6 @@ class LearnedKernelDisplay(Display):
 
     target: NDArray
     learned: NDArray
-    order: NDArray
 
     _layout: ClassVar = {"nrows": 1, "ncols": 2, "figsize": (8, 3.4)}
 
@@ -73,39 +70,19 @@ class LearnedKernelDisplay(Display):
         target, _, _ = encode_target(
             y, len(X), estimator.target_kind_, estimator.classes_, estimator.moments_
         )
-        learned = estimator.kernel_(X)
-        order = (
-            np.argsort(target.values, kind="stable")
-            if target.values.ndim == 1
-            else _by_first_vector(learned)
-        )
-        return cls(target(slice(None), slice(None)), learned, order).plot(ax=ax)
+        order = np.arange(len(X))
+        if target.values.ndim == 1:
+            order = np.argsort(target.values, kind="stable")
+        Y = target.take(order)(slice(None), slice(None))
+        return cls(Y, estimator.kernel_(X[order])).plot(ax=ax)
 
     def _draw(self, left: Any, right: Any) -> None:
-        show = np.ix_(self.order, self.order)
         size = float(np.nanmax(np.abs(self.target))) or 1.0
-        signed = float(np.nanmin(self.target)) < 0
-        options = {
-            "cmap": "RdBu_r" if signed else "viridis",
-            "vmin": -size if signed else 0.0,
-            "vmax": size,
-        }
-        known = ~np.isnan(self.target)
-        gap = np.where(known, self.learned - self.target, 0.0)
-        error = np.linalg.norm(gap) / max(np.linalg.norm(self.target[known]), np.finfo(float).tiny)
-        for ax, M, title in (
-            (left, self.target, "target"),
-            (right, self.learned, f"learned, error {error:.2g}"),
-        ):
-            image = ax.imshow(M[show], interpolation="nearest", **options)
-            ax.set(title=title, xticks=[], yticks=[])
-        left.figure.colorbar(image, ax=right, shrink=0.8)
-
-
-def _by_first_vector(K: NDArray) -> NDArray:
-    """Items by the leading eigenvector, which puts similar ones together."""
-    values, vectors = np.linalg.eigh(K)
-    return np.argsort(vectors[:, np.argmax(np.abs(values))], kind="stable")
+        options = {"cmap": "RdBu_r", "vmin": -size, "vmax": size}
+        misses = np.nan_to_num(self.learned - self.target)
+        error = np.linalg.norm(misses) / (np.linalg.norm(np.nan_to_num(self.target)) or 1.0)
+        draw_matrix(left, self.target, "target", **options)
+        draw_matrix(right, self.learned, f"learned, error {error:.2g}", **options)
 
 
 @dataclass(eq=False, repr=False)

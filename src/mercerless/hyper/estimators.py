@@ -1,6 +1,6 @@
 """Learn a kernel from labels or extend a similarity to new items: regression in a hyper-RKHS."""
 
-from numbers import Integral
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,23 +11,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.estimator import FittedEstimator, all_or_nothing
 from mercerless.core.folds import cv_of_rows
-from mercerless.core.optional import with_callbacks
 from mercerless.core.threads import blas_threads
 from mercerless.core.validation import (
     check_number,
-    check_option,
     check_random_state,
     validate_data,
     warn,
     warn_if_folds_are_useless,
 )
-from mercerless.hyper.learning import Regression, check_memory_of, learn_kernel, pairs_of_grid
+from mercerless.hyper.learning import Regression, check_memory_of, learn_kernel, loss_weight
 from mercerless.hyper.selection import choose_regression
 from mercerless.hyper.targets import encode_target, order_of_items
 from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.base import own_kernel
-from mercerless.kernels.hyper import TensorHyper
-from mercerless.lowrank import Landmarks, as_landmarks
+from mercerless.kernels.hyper import TensorHyper, check_pairs
 
 
 class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEstimator):
@@ -36,14 +33,12 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
     hyper_kernel: Any
     target: str
     landmarks: Any
-    n_parts: int | str
+    fit_intercept: bool
     cv: Any
     tol: float
-    n_jobs: int | None
     random_state: Any
     _remedy: str  # for a fit that did not converge
 
-    @with_callbacks
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the kernel.
@@ -62,29 +57,23 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         """
         rows = validate_data(self, X, dtype=[np.float64, np.float32])
         target, classes, moments = encode_target(y, len(rows), self.target)
+        task = self._regression(rows, target.kind)
         order = order_of_items(rows, target)
         labels = None if target.kind == "similarity" else target.values
         cv = cv_of_rows(self.cv, order, len(rows), labels)
         items = rows[order].astype(float, copy=False)
         target = target.take(order)
-        task = self._regression(len(rows), target.kind)
         unit = target.unit if task.epsilon is not None else 1.0
-        target = target.divided_by(unit)
+        target = replace(target, values=target.values / unit)
         random = check_random_state(self.random_state)
-        with self._progress() as progress, blas_threads(len(rows)):
-
-            def report(info: dict) -> bool:
-                """Call back after a candidate or iteration; whether a callback requests a stop."""
-                return progress.step({"stage": "iteration", **info})
-
-            choice = choose_regression(task, items, target, cv, random, report)
-            task = choice.task
-            if choice.against_constant is not None:
-                warn_if_folds_are_useless(choice.against_constant, type(self).__name__)
-            check_memory_of(task, items, target)
-            kernel, solution = learn_kernel(task, items, target, random, report)
-            if unit != 1.0:
-                kernel = kernel.multiplied_by(unit)
+        with blas_threads(len(rows)):
+            task, results, against_constant = choose_regression(task, items, target, cv, random)
+            if against_constant is not None:
+                warn_if_folds_are_useless(against_constant, type(self).__name__)
+            check_memory_of(task, items)
+            kernel, solution = learn_kernel(task, items, target, random)
+        if task.epsilon is not None:
+            kernel.set_params(coef=unit * kernel.coef, intercept=unit * kernel.intercept)
         if not solution.certificate <= 100 * self.tol:
             warn(
                 f"{type(self).__name__} stopped at a relative residual of "
@@ -95,7 +84,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
             kernel_=kernel,
             hyper_kernel_=task.hyper_kernel,
             alpha_=task.alpha,
-            cv_results_=choice.results,
+            cv_results_=results,
             target_kind_=target.kind,
             classes_=classes,
             moments_=moments,
@@ -104,7 +93,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
             n_iter_=max(1, solution.n_iter),
         )
         if task.epsilon is not None:
-            self.C_ = task.loss_weight(len(rows))
+            self.C_ = loss_weight(task.alpha, len(rows))
         return self
 
     def transform(self, X: ArrayLike) -> NDArray:
@@ -151,57 +140,44 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         total = max(np.nansum(target**2), np.finfo(float).tiny)
         return float(1.0 - np.sum(misses**2) / total)
 
-    def _regression(self, n_items: int, kind: str) -> Regression:
-        """The checked parameters for this many items and this kind of target."""
+    def _regression(self, X: NDArray, kind: str) -> Regression:
+        """The checked parameters for these items and this kind of target."""
         hyper_kernel = self.hyper_kernel
         if not isinstance(hyper_kernel, str):
             hyper_kernel = own_kernel(hyper_kernel)
         elif hyper_kernel == "auto":
             extends = kind == "similarity" and isinstance(self, HyperRidge)
             hyper_kernel = "tensor" if extends else "gaussian"
-        tensor = is_tensor(hyper_kernel)
-        n_parts = 1 if tensor and self.n_parts == "auto" else self._count_parts(n_items)
-        n_landmarks, method = self._count_landmarks(n_items, tensor, n_parts)
-        task = Regression(
-            hyper_kernel,
-            n_landmarks=n_landmarks,
-            landmark_method=method,
-            n_parts=n_parts,
-            tol=self.tol,
-            n_jobs=self.n_jobs,
+        options = self._options(len(X), is_tensor(hyper_kernel))
+        landmarks = self._checked_landmarks(X, is_tensor(hyper_kernel))
+        return Regression(
+            hyper_kernel, landmarks, fit_intercept=self.fit_intercept, tol=self.tol, **options
         )
-        return task._replace(**self._options(tensor))
 
-    def _options(self, tensor: bool) -> dict[str, Any]:
+    def _options(self, n_items: int, tensor: bool) -> dict[str, Any]:
         """The checked parameters of this loss."""
         raise NotImplementedError
 
-    def _count_parts(self, n_items: int) -> int:
-        n_parts = self.n_parts
-        if n_parts == "auto":
-            is_small = self.landmarks is None or n_items <= 2 * LIMITS.part_items
-            return 1 if is_small else -(-n_items // LIMITS.part_items)
-        if not (isinstance(n_parts, Integral) and 1 <= n_parts <= n_items):
-            raise ValueError(
-                f"n_parts must be an integer between 1 and the {n_items} items, or 'auto', not "
-                f"{n_parts!r}."
-            )
-        if n_parts > 1 and self.landmarks is None:
-            raise ValueError("n_parts > 1 needs centers that the parts share; set landmarks.")
-        return int(n_parts)
-
-    def _count_landmarks(self, n_items: int, tensor: bool, n_parts: int) -> tuple[int | None, str]:
-        """The number of landmarks, None for all pairs (items), and how they are chosen."""
-        if self.landmarks is None:
-            return None, "uniform"
-        if isinstance(self.landmarks, str) and self.landmarks == "auto":
+    def _checked_landmarks(self, X: NDArray, tensor: bool) -> Any:
+        """The number of landmarks, pairs, or None for all pairs (items)."""
+        landmarks = self.landmarks
+        if landmarks is None:
+            return None
+        if isinstance(landmarks, str) and landmarks == "auto":
             most = LIMITS.exact_items_tensor if tensor else LIMITS.exact_items
-            is_small = n_items <= most and n_parts == 1
-            return None if is_small else LIMITS.default_landmarks, "uniform"
-        landmarks = as_landmarks(self.landmarks, ("uniform", "leverage", "grid"))
-        if landmarks.method == "grid" and not tensor:
-            return pairs_of_grid(landmarks.number), "grid"
-        return landmarks.number, landmarks.method
+            return None if len(X) <= most else LIMITS.default_landmarks
+        if not isinstance(landmarks, np.ndarray):
+            check_number("landmarks", landmarks, whole=True)
+            return landmarks
+        if tensor:
+            raise ValueError("landmarks of the tensor hyper-kernel are items; give their number.")
+        pairs = check_pairs(landmarks, "landmarks")
+        if pairs.shape[2] != X.shape[1]:
+            raise ValueError(
+                f"landmarks have {pairs.shape[2]} features but X has {X.shape[1]}; pass pairs of "
+                "such items."
+            )
+        return pairs
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -238,32 +214,20 @@ class HyperRidge(_HyperLearner):
     target : {"auto", "classes", "product", "gaussian", "similarity"}, default="auto"
         The target on pairs: 1 for equal and ``-1/(c-1)`` for different classes; the product of standardized
         values; a Gaussian of their difference; the values themselves. "auto" decides by the shape and type of y.
-    landmarks : int, Landmarks, "auto" or None, default="auto"
-        Number of sections in the expansion (of landmark items for the tensor hyper-kernel); None uses all pairs (all
-        items). "auto" is None up to 100 items (2000 for the tensor) and 500 above. `Landmarks` also sets how pairs are
-        chosen: "uniform", "leverage", or "grid", the paper's: all pairs of so many items, in every part of its own. The
-        tensor hyper-kernel takes random items.
-    n_parts : int or "auto", default=1
-        Divide the items and average the parts' kernels. All parts share their centers (unless these are grids), so the
-        result is as small as one part's. "auto": parts of about 500 if there are more than 1000 items. Gaussian and
-        Wishart only.
-    solver : {"auto", "direct", "cg"}, default="auto"
-        Normal equations accumulated in blocks, or conjugate gradients without them. "auto" decides by size, and falls
-        back to the former if the latter miss `tol` by far and ten times as much work is enough; with the Wishart
-        hyper-kernel it takes the former up to 2000 sections.
-    nonnegative : bool, default=False
-        Only non-negative coefficients: the learned kernel is positive definite. Gaussian and Wishart only.
+    landmarks : int, ndarray of shape (n_landmarks, 2, n_features), "auto" or None, default="auto"
+        Number of sections in the expansion (of landmark items for the tensor hyper-kernel), of random pairs of items;
+        or these pairs themselves. None uses all pairs (all items). "auto" is None up to 100 items (2000 for the
+        tensor) and 500 above.
     fit_intercept : bool, default=False
         Whether a constant is added to the kernel. Helps targets that do not decay with distance. Gaussian and
         Wishart only; the tensor's trend has one.
     cv : int, splitter or iterable, default=5
         Folds of items; a pair belongs to the training set only if both its items do.
     tol : float, default=1e-5
-        Relative residual at which iterative solvers stop, or after 300 iterations.
-    n_jobs : int or None, default=None
-        Parts fitted at a time, through joblib.
+        Relative residual at which conjugate gradients stop. They replace the normal equations if these cost more, and
+        do 300 iterations at most.
     random_state : int, RandomState or None, default=0
-        Draws centers, folds and parts. Up to 3000 items, their order makes no difference.
+        Draws landmarks and folds. Up to 3000 items, their order makes no difference.
 
     Attributes
     ----------
@@ -282,7 +246,7 @@ class HyperRidge(_HyperLearner):
     moments_ : tuple of float or None
         Mean and standard deviation if y has values.
     certificate_ : float
-        Relative residual of the linear system; the worst part's.
+        Relative residual of the linear system.
     n_iter_ : int
         Iterations, 1 for direct solvers.
     X_fit_ : ndarray of shape (n_samples, n_features)
@@ -318,7 +282,7 @@ class HyperRidge(_HyperLearner):
     (True, False)
     """
 
-    _remedy = "use a larger alpha, or solver='direct'"
+    _remedy = "use a larger alpha, or fewer landmarks"
 
     def __init__(
         self,
@@ -326,45 +290,29 @@ class HyperRidge(_HyperLearner):
         *,
         alpha: float | None = None,
         target: str = "auto",
-        landmarks: int | Landmarks | str | None = "auto",
-        n_parts: int | str = 1,
-        solver: str = "auto",
-        nonnegative: bool = False,
+        landmarks: int | NDArray | str | None = "auto",
         fit_intercept: bool = False,
         cv: Any = 5,
         tol: float = 1e-5,
-        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ):
         self.hyper_kernel = hyper_kernel
         self.alpha = alpha
         self.target = target
         self.landmarks = landmarks
-        self.n_parts = n_parts
-        self.solver = solver
-        self.nonnegative = nonnegative
         self.fit_intercept = fit_intercept
         self.cv = cv
         self.tol = tol
-        self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _options(self, tensor: bool) -> dict[str, Any]:
+    def _options(self, n_items: int, tensor: bool) -> dict[str, Any]:
         check_number("alpha", self.alpha, zero=tensor, none=True)
-        check_option("solver", self.solver, ("auto", "direct", "cg"))
-        is_default = self.n_parts in (1, "auto") and not (self.nonnegative or self.fit_intercept)
-        if tensor and not is_default:
+        if tensor and self.fit_intercept:
             raise ValueError(
-                "n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart "
-                "hyper-kernels; set hyper_kernel='gaussian' or leave them at their defaults."
+                "fit_intercept belongs to the Gaussian and Wishart hyper-kernels; the tensor's "
+                "trend has a constant. Set hyper_kernel='gaussian' or fit_intercept=False."
             )
-        return {
-            "alpha": self.alpha,
-            "solver": self.solver,
-            "nonnegative": self.nonnegative,
-            "fit_intercept": self.fit_intercept,
-            "max_iter": LIMITS.max_iter,
-        }
+        return {"alpha": self.alpha}
 
 
 class HyperSVR(_HyperLearner):
@@ -378,17 +326,15 @@ class HyperSVR(_HyperLearner):
     hyper_kernel : {"auto", "gaussian", "wishart"} or HyperKernel, default="auto"
         A name lets cross-validation choose its scales; an object is used as it is. "auto" is "gaussian".
     C : float or None, default=None
-        The weight of the loss; None: by cross-validation.
-        Relative to the size of the targets: similarities in other units give the same kernel in these units.
+        The weight of the loss, relative to the size of the targets: similarities in other units give the same kernel
+        in these units. None: by cross-validation.
     epsilon : float, default=0.1
         Half the width of the tube in which errors are free, relative as C.
     target : {"auto", "classes", "product", "gaussian", "similarity"}, default="auto"
         The target on pairs, see `HyperRidge`.
-    landmarks : int, Landmarks, "auto" or None, default="auto"
-        Number of sections in the expansion, solved by ADMM; None uses all pairs, solved by libsvm. "auto" is None up
-        to 100 items and 500 above. `Landmarks` also sets how pairs are chosen, see `HyperRidge`.
-    n_parts : int or "auto", default=1
-        Divide the items and average the parts' kernels, which share their centers; see `HyperRidge`.
+    landmarks : int, ndarray of shape (n_landmarks, 2, n_features), "auto" or None, default="auto"
+        Number of sections in the expansion, or pairs, see `HyperRidge`; solved by ADMM. None uses all pairs, solved by
+        libsvm.
     fit_intercept : bool, default=True
         Whether a constant is added to the kernel.
     cv : int, splitter or iterable, default=5
@@ -397,17 +343,15 @@ class HyperSVR(_HyperLearner):
         Relative residuals at which ADMM stops (the objective is then exact to about 1e-4); libsvm's tolerance.
     max_iter : int, default=2000
         Most iterations of ADMM.
-    n_jobs : int or None, default=None
-        Parts fitted at a time, through joblib.
     random_state : int, RandomState or None, default=0
-        Draws centers, folds and parts. Up to 3000 items, their order makes no difference.
+        Draws landmarks and folds. Up to 3000 items, their order makes no difference.
 
     Attributes
     ----------
     alpha_ : float
-        The ridge penalty with which the hyper-kernel was chosen.
+        The penalty of the mean loss over pairs that belongs to C.
     C_ : float
-        The loss's weight used.
+        The weight of the loss that was used.
     certificate_ : float
         Relative duality gap (libsvm) or the larger relative residual (ADMM).
     kernel_, hyper_kernel_, cv_results_, target_kind_, classes_, moments_, n_iter_, X_fit_ : object
@@ -419,9 +363,7 @@ class HyperSVR(_HyperLearner):
 
     Notes
     -----
-    The hyper-kernel's scales are chosen with the squared loss; C then with this one, as ``1 / (2 alpha n^2)`` for a
-    range of alpha, n the number of items, so that the choice does not depend on n. If ``cv`` is a number, it is chosen
-    on at most three folds.
+    The hyper-kernel's scales and C, as ``1 / (2 alpha n^2)`` for n items, are chosen with the squared loss.
 
     References
     ----------
@@ -447,13 +389,11 @@ class HyperSVR(_HyperLearner):
         C: float | None = None,
         epsilon: float = 0.1,
         target: str = "auto",
-        landmarks: int | Landmarks | str | None = "auto",
-        n_parts: int | str = 1,
+        landmarks: int | NDArray | str | None = "auto",
         fit_intercept: bool = True,
         cv: Any = 5,
         tol: float = 1e-3,
         max_iter: int = 2000,
-        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ):
         self.hyper_kernel = hyper_kernel
@@ -461,25 +401,20 @@ class HyperSVR(_HyperLearner):
         self.epsilon = epsilon
         self.target = target
         self.landmarks = landmarks
-        self.n_parts = n_parts
         self.fit_intercept = fit_intercept
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter
-        self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _options(self, tensor: bool) -> dict[str, Any]:
+    def _options(self, n_items: int, tensor: bool) -> dict[str, Any]:
         check_number("C", self.C, none=True)
         check_number("epsilon", self.epsilon, zero=True)
+        check_number("max_iter", self.max_iter, whole=True)
         if tensor:
             raise ValueError(
                 "HyperSVR takes the Gaussian and Wishart hyper-kernels; use HyperRidge for the "
                 "tensor."
             )
-        return {
-            "C": self.C,
-            "epsilon": self.epsilon,
-            "fit_intercept": self.fit_intercept,
-            "max_iter": self.max_iter,
-        }
+        alpha = None if self.C is None else 1.0 / (2.0 * self.C * n_items**2)
+        return {"alpha": alpha, "epsilon": self.epsilon, "max_iter": self.max_iter}

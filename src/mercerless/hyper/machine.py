@@ -34,14 +34,12 @@ from mercerless.core.validation import (
     validate_data,
 )
 from mercerless.hyper.estimators import HyperRidge, HyperSVR, is_tensor
-from mercerless.hyper.learning import make_design
-from mercerless.hyper.selection import fold_equations, spread_of, without_fold
-from mercerless.hyper.solver import WhitenedPath, ridge_nonnegative, whiten
-from mercerless.hyper.targets import PairTarget, encode_target, order_of_items
+from mercerless.hyper.learning import loss_weight
+from mercerless.hyper.selection import LeftOutItems, spread_of
+from mercerless.hyper.targets import encode_target, order_of_items
 from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.base import Kernel
 from mercerless.kernels.hyper import GaussianHyper, WishartHyper, random_pairs
-from mercerless.kernels.learned import HyperExpansion
 from mercerless.kernels.stationary import Gaussian
 
 
@@ -49,12 +47,7 @@ class Candidate(NamedTuple):
     """A kernel to compare: a plain Gaussian, or one that is learned with this hyper-kernel and penalty."""
 
     kernel: Any  # a Gaussian, or a hyper-kernel
-    alpha: Any = None  # a number; None: the kernel is not learned
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether nothing is learned."""
-        return self.alpha is None
+    alpha: float | None = None  # None: the kernel is not learned
 
 
 class Choice(NamedTuple):
@@ -114,24 +107,27 @@ class _LearnedKernelMachine(FittedEstimator):
         with blas_threads(n):
             order = order_of_items(items, encode_target(targets, n, learner.target).target)
             cv = cv_of_rows(self.cv, order, n, targets, classify=self._make is SVC)
-            choice = self._choose(learner, items[order], targets[order], cv)
-            kernel: Kernel = choice.candidate.kernel
+            candidate, setting, results = self._choose(learner, items[order], targets[order], cv)
+            kernel: Kernel = candidate.kernel
             fitted = None
-            if not choice.candidate.is_plain:
-                fitted = _with_choice(learner, choice.candidate, n).fit(items, given)
-                kernel = _without_constant(fitted.kernel_)
+            if candidate.alpha is not None:
+                rows = some_rows(n, LIMITS.learned_items, check_random_state(self.random_state))
+                _set_choice(learner, candidate, len(rows))
+                fitted = learner.fit(items[rows], given[rows])
+                # a constant has no effect on a machine with an intercept
+                kernel = clone(fitted.kernel_).set_params(intercept=0.0)
             items, targets = items[order], targets[order]
             K, projector = _flipped(kernel, kernel(items))
-            machine = machine_on(K, targets, self._make, choice.setting)
+            machine = machine_on(K, targets, self._make, setting)
         self._set_fitted(
             kernel_=kernel,
             learner_=fitted,
-            C_=choice.setting["C"],
+            C_=setting["C"],
             machine_=machine,
             projector_=projector,
             X_fit_=items,
             certificate_=0.0 if fitted is None else fitted.certificate_,
-            cv_results_=choice.results,
+            cv_results_=results,
             **attributes,
         )
         return self
@@ -149,7 +145,7 @@ class _LearnedKernelMachine(FittedEstimator):
         """A copy of the learner, or the default one; its target is filled in if it is not set."""
         learner = self.learner
         if learner is None:  # a machine follows: more digits of the kernel would not change it
-            learner = HyperRidge("gaussian", n_parts="auto", tol=1e-4)
+            learner = HyperRidge("gaussian", tol=1e-4)
         if not isinstance(learner, (HyperRidge, HyperSVR)):
             raise TypeError(
                 f"learner must be HyperRidge(...), HyperSVR(...) or None, not {learner!r}."
@@ -166,11 +162,15 @@ class _LearnedKernelMachine(FittedEstimator):
 
     def _choose(self, learner: HyperRidge | HyperSVR, X: NDArray, y: NDArray, cv: Any) -> Choice:
         """Compare kernels, learned anew without each fold, and then the machine's parameters."""
-        learner._regression(len(X), learner.target)  # checks the parameters before any work
+        learner._regression(X, learner.target)  # checks the parameters before any work
         random = check_random_state(self.random_state)
         classify = self._make is SVC
         settings = settings_of(classify, C=self.C, epsilon=getattr(self, "epsilon", None))
-        candidates = _candidates(learner, X, with_plain=self.learner is None)
+        hypers = _hypers(learner, X)
+        alphas = _alphas(learner, len(X))
+        plain = [Gaussian(a * length_scales(X)) for a in SCALES if self.learner is None]
+        candidates = [Candidate(kernel) for kernel in plain]
+        candidates += [Candidate(hyper, alpha) for hyper in hypers for alpha in alphas]
         if len(X) < LIMITS.fewest_items or len(candidates) * len(settings) == 1:
             return Choice(candidates[0], settings[len(settings) // 2], [])
         rows = some_rows(len(X), LIMITS.tune_items, random)
@@ -178,14 +178,16 @@ class _LearnedKernelMachine(FittedEstimator):
         fold_of = fold_numbers(cv, X[rows], y[rows], classify=classify, random_state=random)
         rows = rows[np.argsort(fold_of, kind="stable")]
         folds = slices_of(fold_of)
-        items = X[rows].astype(float, copy=False)
+        X = X[rows].astype(float, copy=False)
         y = y[rows]
         target = encode_target(y, len(y), learner.target).target
-        kernels = _HeldOutKernels(learner, items, target, folds, random)
-        matrices = [partial(kernels.matrices, candidate) for candidate in candidates]
-        n_plain = sum(candidate.is_plain for candidate in candidates)
+        pairs = random_pairs(X, LIMITS.tune_landmarks, random)
+        held_out: list[Any] = [partial(held_out_blocks, kernel(X), folds) for kernel in plain]
+        for hyper in hypers:
+            left_out = LeftOutItems(hyper, X, target, folds, pairs)
+            held_out += [partial(_learned_blocks, left_out, alpha, X, folds) for alpha in alphas]
         name = type(self).__name__
-        choice = choose_machine(matrices, y, settings, self._make, name, n_plain=n_plain)
+        choice = choose_machine(held_out, y, settings, self._make, name, n_plain=len(plain))
         results = [
             {**candidate._asdict(), "loss": loss}
             for candidate, loss in zip(candidates, choice.losses)
@@ -197,88 +199,40 @@ class _LearnedKernelMachine(FittedEstimator):
         raise NotImplementedError
 
 
-def _candidates(learner: HyperRidge | HyperSVR, X: NDArray, with_plain: bool) -> list[Candidate]:
-    """Plain Gaussians if requested, and the hyper-kernels and penalties of the learner."""
-    spread = spread_of(X)
-    hypers = [learner.hyper_kernel]
-    if isinstance(learner.hyper_kernel, str):
-        is_wishart = learner.hyper_kernel == "wishart"
-        hypers = [
-            WishartHyper(1.87 * a * spread) if is_wishart else GaussianHyper(a * spread)
-            for a in LIMITS.learned_scales
-        ]
-    alphas = LIMITS.learned_alphas
-    if isinstance(learner, HyperRidge) and learner.alpha is not None:
-        alphas = (learner.alpha,)
-    if isinstance(learner, HyperSVR) and learner.C is not None:
-        alphas = (0.5 / (learner.C * float(len(X)) ** 2),)
-    learned = [Candidate(hyper, alpha) for hyper in hypers for alpha in alphas]
-    plain = [Candidate(Gaussian(a * length_scales(X))) for a in SCALES if with_plain]
-    return plain + learned
+def _hypers(learner: HyperRidge | HyperSVR, X: NDArray) -> list:
+    """The hyper-kernel of the learner, or a few of its family."""
+    if not isinstance(learner.hyper_kernel, str):
+        return [learner.hyper_kernel]
+    scales = [a * spread_of(X) for a in LIMITS.learned_scales]
+    if learner.hyper_kernel == "wishart":
+        return [WishartHyper(1.87 * scale) for scale in scales]
+    return [GaussianHyper(scale) for scale in scales]
 
 
-def _with_choice(learner: Any, candidate: Candidate, n: int) -> HyperRidge | HyperSVR:
-    """The learner with the chosen hyper-kernel and penalty."""
+def _alphas(learner: HyperRidge | HyperSVR, n: int) -> tuple[float, ...]:
+    """The penalties to compare, or the one that belongs to the parameters of the learner."""
+    alpha = learner._options(n, tensor=False)["alpha"]
+    return LIMITS.learned_alphas if alpha is None else (alpha,)
+
+
+def _set_choice(learner: HyperRidge | HyperSVR, candidate: Candidate, n: int) -> None:
+    """Fill in the chosen hyper-kernel and penalty for this many items."""
     learner.set_params(hyper_kernel=candidate.kernel)
     if isinstance(learner, HyperRidge):
-        return learner.set_params(alpha=candidate.alpha)
-    if learner.C is None:
-        n_parts = learner._count_parts(n)
-        learner.set_params(C=0.5 / (candidate.alpha * (n / n_parts) ** 2))
-    return learner
+        learner.set_params(alpha=candidate.alpha)
+    elif learner.C is None and candidate.alpha is not None:
+        learner.set_params(C=loss_weight(candidate.alpha, n))
 
 
-class _HeldOutKernels:
-    """Kernel matrices of candidates, each fold's learned from the other folds by ridge regression with few centers."""
-
-    def __init__(
-        self,
-        learner: HyperRidge | HyperSVR,
-        X: NDArray,
-        target: PairTarget,
-        folds: list[slice],
-        random,
-    ):
-        self.nonnegative = getattr(learner, "nonnegative", False)
-        self.X = X
-        self.target = target
-        self.folds = folds
-        self.pairs = random_pairs(X, LIMITS.tune_landmarks, random)
-        self._equations: dict[int, tuple] = {}
-
-    def matrices(self, candidate: Candidate) -> Iterator[tuple[NDArray, NDArray, Fold]]:
-        """For every fold the matrix of the other rows, its negative directions flipped, and the rows of the fold."""
-        if candidate.is_plain:
-            yield from held_out_blocks(candidate.kernel(self.X), self.folds)
-            return
-        for f, fold in enumerate(self.folds):
-            rest = np.delete(np.arange(len(self.X)), fold)
-            kernel = self._learned(candidate, f)
-            K, projector = _flipped(kernel, kernel(self.X[rest]))
-            yield K, _projected(kernel(self.X[fold], self.X[rest]), projector), fold
-
-    def _learned(self, candidate: Candidate, fold: int) -> HyperExpansion:
-        """The kernel without a fold; all folds and penalties share one pass over the pairs."""
-        hyper = candidate.kernel
-        if id(hyper) not in self._equations:
-            centers = hyper.centers_of(self.pairs)
-            gram = hyper.gram(centers)
-            whitening = None if self.nonnegative else whiten(gram)
-            design = make_design(hyper, self.X, centers)
-            equations = fold_equations(design, self.target, self.folds, whitening=whitening)
-            self._equations[id(hyper)] = centers, gram, whitening, equations
-        centers, gram, whitening, equations = self._equations[id(hyper)]
-        train, _ = without_fold(equations, fold)
-        if whitening is None:
-            solution = ridge_nonnegative(train, gram, candidate.alpha)
-        else:
-            solution = WhitenedPath(train, len(gram)).solution(whitening, candidate.alpha)
-        return HyperExpansion(hyper, centers, solution.coef)
-
-
-def _without_constant(kernel: HyperExpansion) -> HyperExpansion:
-    """The learned kernel without its constant, which has no effect on a machine with an intercept."""
-    return HyperExpansion(kernel.hyper_kernel, kernel.centers, kernel.coef)
+def _learned_blocks(
+    left_out: LeftOutItems, alpha: float, X: NDArray, folds: list[slice]
+) -> Iterator[tuple[NDArray, NDArray, Fold]]:
+    """For every fold the learned kernel of the other rows, without negative directions, and the rows of the fold."""
+    for f, fold in enumerate(folds):
+        rest = np.delete(X, fold, axis=0)
+        kernel = left_out.kernel(f, alpha)
+        K, projector = _flipped(kernel, kernel(rest))
+        yield K, _projected(kernel(X[fold], rest), projector), fold
 
 
 def _flipped(kernel: Kernel, K: NDArray) -> tuple[NDArray, NDArray | None]:
@@ -307,8 +261,8 @@ class HyperClassifier(ClassifierMixin, _LearnedKernelMachine):
     ----------
     learner : HyperRidge, HyperSVR or None, default=None
         The learner, with all its options. If its hyper-kernel is a name, the search chooses its scale and penalty;
-        with an object and an ``alpha`` (or ``C``) it chooses the machine's C only. None: ``HyperRidge("gaussian",
-        n_parts="auto")``, with plain Gaussians among the candidates, which a learned kernel has to beat by a
+        with an object and an ``alpha`` (or ``C``) it chooses the machine's C only. None:
+        ``HyperRidge("gaussian")``, with plain Gaussians among the candidates, which a learned kernel has to beat by a
         standard error.
     C : float or None, default=None
         The machine's loss weight, relative to the variance of the items in feature space (the mean diagonal of the
@@ -347,7 +301,8 @@ class HyperClassifier(ClassifierMixin, _LearnedKernelMachine):
 
     Notes
     -----
-    On ordinary tables a tuned Gaussian `SVC` is about as accurate, and cheaper.
+    The kernel is learned from 1000 rows at most, drawn at random; the machine is trained on all. On ordinary tables a
+    tuned Gaussian `SVC` is about as accurate, and cheaper.
 
     References
     ----------
@@ -412,8 +367,8 @@ class HyperRegressor(RegressorMixin, _LearnedKernelMachine):
     Parameters
     ----------
     learner : HyperRidge, HyperSVR or None, default=None
-        The learner, see `HyperClassifier`. None: ``HyperRidge("gaussian", n_parts="auto", target="gaussian")``, with
-        plain Gaussians among the candidates.
+        The learner, see `HyperClassifier`. None: ``HyperRidge("gaussian", target="gaussian")``, with plain
+        Gaussians among the candidates.
     C : float or None, default=None
         The machine's loss weight, relative to the variance of the items in feature space and to the standard deviation
         of y; None: by the search.

@@ -6,7 +6,6 @@ blocks of an n x n symmetric matrix in which NaN marks entries that are not used
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
@@ -15,8 +14,6 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
-from scipy.optimize import nnls
-from scipy.sparse.linalg import LinearOperator, cg
 
 from mercerless.core.memory import memory_budget
 from mercerless.core.svm import tube_machine
@@ -335,26 +332,6 @@ class WhitenedPath:
         return HyperSolution(solve_triangular(whitening.T, u), intercept, residual)
 
 
-def ridge_nonnegative(equations: NormalEquations, gram: NDArray, alpha: float) -> HyperSolution:
-    """Solve ``min_c |B c - y|^2 / N + alpha * c.gram.c`` subject to ``c >= 0``: a positive definite kernel.
-
-    Non-negative least squares (Lawson and Hanson) on the Cholesky factor of the normal matrix. An intercept, when
-    the equations have one more term than ``gram``, is non-negative too. Certificate: the largest violation of the
-    optimality conditions, relative. Global optimum; exactly zero when no section correlates with the target, as for
-    a target without positive values.
-    """
-    p = len(gram)
-    q = len(equations.gram)
-    H = equations.gram.copy()
-    H[:p, :p] += alpha * equations.n_pairs * gram
-    L = whiten(H)
-    c, _ = nnls(L.T, solve_triangular(L, equations.rhs, lower=True), maxiter=30 * q)
-    gradient = H @ c - equations.rhs
-    scale = np.abs(equations.rhs).max(initial=0.0) + np.finfo(float).tiny
-    violation = max(-gradient.min(), np.abs(gradient[c > 0]).max(initial=0.0), 0.0) / scale
-    return HyperSolution(c[:p], float(c[p]) if q > p else 0.0, float(violation))
-
-
 def ridge_cg(
     design: Design,
     target: Target,
@@ -364,9 +341,7 @@ def ridge_cg(
     fit_intercept: bool = False,
     tol: float = 1e-5,
     max_iter: int = 200,
-    n_sample: int | None = None,
     random_state=None,
-    callback: Callable[[dict], bool] | None = None,
 ) -> HyperSolution:
     """Solve ``min_c |B c - y|^2 / N + alpha * c.gram.c`` by conjugate gradients, never forming ``B`` or ``B^T B``.
 
@@ -381,7 +356,7 @@ def ridge_cg(
     rhs, count = _right_hand_side(kept, target, fit_intercept)
     ridge = alpha * count
     factor = _sampled_factor(
-        design, gram, ridge, count, fit_intercept, n_sample or max(2000, 6 * q), random_state
+        design, gram, ridge, count, fit_intercept, max(2000, 6 * q), random_state
     )
 
     def product(c: NDArray) -> NDArray:
@@ -400,7 +375,7 @@ def ridge_cg(
     def precondition(r: NDArray) -> NDArray:
         return cho_solve(factor, r)
 
-    c, residual, n_iter = conjugate_gradients(product, precondition, rhs, tol, max_iter, callback)
+    c, residual, n_iter = conjugate_gradients(product, precondition, rhs, tol, max_iter)
     return HyperSolution(c[:p], float(c[p]) if fit_intercept else 0.0, residual, n_iter)
 
 
@@ -410,43 +385,25 @@ def conjugate_gradients(
     rhs: NDArray,
     tol: float,
     max_iter: int,
-    callback: Callable[[dict], bool] | None = None,
 ) -> tuple[NDArray, float, int]:
-    """The solution of ``product(x) = rhs``, its residual in the preconditioner's norm relative to rhs, the iterations.
-
-    scipy's iteration, stopped by that norm: every residual goes to the preconditioner before the next step.
-    """
+    """The solution of ``product(x) = rhs``, its relative residual in the preconditioner's norm, and the iterations."""
     x = np.zeros_like(rhs)
-    norms = []
-
-    def measured(r: NDArray) -> NDArray:
-        z = precondition(r)
-        norms.append(float(np.sqrt(max(0.0, float(r @ z)))))
-        residual = norms[-1] / max(norms[0], np.finfo(float).tiny)
-        n_iter = len(norms) - 1
-        asked = (
-            n_iter > 0
-            and callback is not None
-            and callback({"iteration": n_iter, "residual": residual})
-        )
-        if residual <= tol or n_iter >= max_iter or asked:
-            raise StopIteration
-        return z
-
-    def keep(current: NDArray) -> None:
-        np.copyto(x, current)
-
-    shape = (len(rhs), len(rhs))
-    operator, preconditioner = (
-        LinearOperator(shape, f, dtype=rhs.dtype) for f in (product, measured)
-    )
-    with suppress(StopIteration):
-        cg(operator, rhs, rtol=0.0, maxiter=max_iter + 1, M=preconditioner, callback=keep)
-    return (
-        x,
-        norms[-1] / max(norms[0], np.finfo(float).tiny) if norms else 0.0,
-        max(0, len(norms) - 1),
-    )
+    residual = rhs.copy()
+    direction = precondition(residual)
+    square = float(residual @ direction)
+    first = max(square, np.finfo(float).tiny)
+    n_iter = 0
+    while square > tol**2 * first and n_iter < max_iter:
+        n_iter += 1
+        image = product(direction)
+        step = square / float(direction @ image)
+        x += step * direction
+        residual -= step * image
+        preconditioned = precondition(residual)
+        previous = square
+        square = max(0.0, float(residual @ preconditioned))
+        direction = preconditioned + square / previous * direction
+    return x, float(np.sqrt(square / first)), n_iter
 
 
 def _right_hand_side(design: Design, target: Target, fit_intercept: bool) -> tuple[NDArray, float]:
@@ -490,7 +447,6 @@ def svr_admm(
     fit_intercept: bool = True,
     tol: float = 1e-5,
     max_iter: int = 2000,
-    callback: Callable[[dict], bool] | None = None,
 ) -> HyperSolution:
     """Solve ``min c.gram.c / 2 + C sum_ij max(0, |(B c)_ij + b - y_ij| - epsilon)`` by ADMM.
 
@@ -543,8 +499,6 @@ def svr_admm(
         first = float(np.linalg.norm(primal)) / size
         second = float(dual / scale)
         worst = max(first, second)
-        if callback is not None and callback({"iteration": iteration, "residual": worst}):
-            break
         if max(first, second) > 10 * min(first, second):
             factor_of_change = 3.0 if first > second else 1 / 3.0
             rho *= factor_of_change

@@ -53,10 +53,6 @@ class PairTarget:
             return replace(self, values=self.values[np.ix_(index, index)])
         return replace(self, values=self.values[index])
 
-    def divided_by(self, unit: float) -> "PairTarget":
-        """The target in other units."""
-        return self if unit == 1.0 else replace(self, values=self.values / unit)
-
     @property
     def missing(self) -> bool:
         """Whether any entry is unknown."""

@@ -1,6 +1,5 @@
 """Ridge regression with the tensor hyper-kernel and a pair trend: closed form, missing entries, leave-fold-out."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +29,8 @@ class TensorSolution(NamedTuple):
     trend_coef: NDArray  # (n_trends,)
     core: NDArray  # (rank, rank), for two new items with r(z) = G(z, landmarks) @ projection
     # (rank, n_items): r(z) @ item_coef for a new and a training item, without trend
-    item_coef: NDArray | None
-    item_values: NDArray | None  # (n_items, n_items), fitted between training items, trend included
+    item_coef: NDArray
+    item_values: NDArray  # (n_items, n_items), fitted between training items, trend included
     # relative residual of the linear system; for the closed form, of the trend's equations
     certificate: float
     n_iter: int = 0  # 0 for the closed form
@@ -132,8 +131,8 @@ class TensorProblem:
             products += weights.outside * complement
         return products
 
-    def solve(self, noise: float, alpha: float, *, with_items: bool = True) -> TensorSolution:
-        """The kernel for one pair of penalties; `with_items` includes the training items' own components."""
+    def solve(self, noise: float, alpha: float) -> TensorSolution:
+        """The kernel for one pair of penalties."""
         beta, certificate = self.solve_trend(noise, alpha)
         weights = self.weights(noise, alpha)
         U = self.basis.vectors
@@ -143,8 +142,6 @@ class TensorProblem:
         )
         inner = half @ U
         core = weights.inside * inner
-        if not with_items:
-            return TensorSolution(beta, core, None, None, certificate)
         trend = np.zeros_like(self.S)
         scratch = np.empty_like(self.S)
         for b, F in zip(beta, self.trends):
@@ -164,11 +161,12 @@ class TensorProblem:
     def leave_out_errors(
         self, noise: float, folds: list[NDArray], used: NDArray | None = None
     ) -> NDArray:
-        """Squared errors on pairs that touch a left-out fold of items, at ``alpha = 0``, without any refit.
+        """Squared errors on pairs that touch each left-out fold of items, at ``alpha = 0``, without any refit.
 
         With ``Q = (G + noise)^-1`` and fold B, the residual of the model fitted on the other items is
         ``R = Q_BB^-1 (Q S)_B`` on B x rest, and ``R_B + R_B^T - Q_BB^-1 (Q S Q)_BB Q_BB^-1`` on B x B. The trend
-        is kept at its coefficients from all items (close to refitting it). Needs a complete basis.
+        is kept at its coefficients from all items (close to refitting it). Needs a complete basis. The result has shape
+        (n_folds, 2): sums over both blocks.
         """
         U = self.basis.vectors
         sigma = self.basis.values + noise
@@ -177,8 +175,7 @@ class TensorProblem:
         trend = sum((b * F for b, F in zip(beta, self.trends)), np.zeros_like(self.S))
         Q = (U / sigma) @ U.T
         QR = Q @ (self.S - trend)
-        with_others = 0.0
-        within_fold = 0.0
+        errors = []
         for fold in folds:
             rest = np.setdiff1d(np.arange(len(Q)), fold)
             factor = cho_factor(Q[np.ix_(fold, fold)])
@@ -189,9 +186,8 @@ class TensorProblem:
             if used is not None:
                 oblong = oblong[used[np.ix_(fold, rest)]]
                 square = square[used[np.ix_(fold, fold)]]
-            with_others += float(np.sum(oblong**2))
-            within_fold += float(np.sum(square**2))
-        return np.array([with_others, within_fold])
+            errors.append([np.sum(oblong**2), np.sum(square**2)])
+        return np.array(errors)
 
 
 def _row_products(matrices: list[NDArray]) -> NDArray:
@@ -208,7 +204,6 @@ def tensor_ridge_missing(
     *,
     tol: float = 1e-5,
     max_iter: int = 300,
-    callback: Callable[[dict], bool] | None = None,
 ) -> TensorSolution:
     """Solve the tensor ridge problem using only the entries of S that are not NaN.
 
@@ -225,7 +220,7 @@ def tensor_ridge_missing(
     problem = _ObservedProblem(used, basis, trends, noise, alpha)
     rhs = problem.gradient(np.where(used, S, 0.0))
     x, residual, n_iter = conjugate_gradients(
-        problem.product, problem.precondition, rhs, tol, max_iter, callback
+        problem.product, problem.precondition, rhs, tol, max_iter
     )
     Z, beta = problem.split(x)
     core = Z / np.maximum(problem.D, np.finfo(float).tiny)

@@ -18,12 +18,8 @@ class HyperThresholds:
     exact_items: int = 100
     exact_items_tensor: int = 2000
     default_landmarks: int = 500
-    # Parts have about this many items if their number is "auto".
-    part_items: int = 500
     # Up to this many items a fit does not depend on their order.
     ordered_items: int = 3000
-    # Iterations of HyperRidge's conjugate gradients.
-    max_iter: int = 300
     # With more multiplications for the normal equations than this, conjugate gradients are used.
     direct_work: float = 2e9
     # The same for sections that are not separable: up to this many centers a value of a section costs more than its
@@ -47,10 +43,11 @@ class HyperThresholds:
     search_items: int = 300
     search_centers: int = 150
     search_items_tensor: int = 500
-    search_items_svr: int = 75
     # Trends of single features cost two matrices each; they are tried up to this many features.
     search_features: int = 30
-    # The penalties compared by ridge regression and by support vector regression.
+    # Length scales of hyper-kernels, in units of the spread of the data.
+    length_scales: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0)
+    # The penalties of ridge regression and of support vector regression, which iterates.
     alphas: tuple[float, ...] = _powers_of_ten(-9, 0)
     svr_alphas: tuple[float, ...] = _powers_of_ten(-6, -1)
     # The penalty of the tensor, whose noise smooths already: within 1 % of the best of five on six similarities.
@@ -63,6 +60,8 @@ class HyperThresholds:
     tune_landmarks: int = 100
     # With fewer items nothing is compared.
     fewest_items: int = 10
+    # The kernel of the machine is learned from at most this many items: half a million pairs.
+    learned_items: int = 1000
     # Length scales of the learned kernels, in units of the spread of the data.
     learned_scales: tuple[float, ...] = (0.5, 1.0)
     # A machine needs no kernel fitted closer than the first penalty; the second leaves it near the plain Gaussian.

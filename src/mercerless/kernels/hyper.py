@@ -5,13 +5,14 @@ Every function of its space is a symmetric kernel. A set of pairs is an array of
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, solve_triangular
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.random import sample_without_replacement
 
 from mercerless.core.memory import row_blocks
 from mercerless.core.validation import check_number, check_option, check_random_state, check_real
@@ -37,24 +38,17 @@ def take_pairs(X: NDArray, first: NDArray, second: NDArray) -> NDArray:
     return np.stack([X[first], X[second]], axis=1)
 
 
-def random_pairs(X: NDArray, n_pairs: int, random_state=None) -> NDArray:
-    """Distinct unordered pairs of rows, drawn uniformly from all ordered pairs; all pairs when there are not more."""
+def random_pairs(X: NDArray, n_pairs: int, random_state: Any = None) -> NDArray:
+    """Distinct unordered pairs of rows, at random; all pairs if there are not more."""
     n = len(X)
-    rng = check_random_state(random_state)
-    if n_pairs >= n * (n + 1) // 2:
-        index = pair_index(n)
-        return take_pairs(X, index.first, index.second)
-    if n <= 2000:
-        index = pair_index(n)
-        chosen = rng.choice(len(index.first), n_pairs, replace=False, p=index.weight / n**2)
-        return take_pairs(X, index.first[chosen], index.second[chosen])
-    drawn: dict[tuple[int, int], None] = {}  # in the order drawn
-    while len(drawn) < n_pairs:
-        drawn |= {
-            (a, b): None for a, b in np.sort(rng.randint(n, size=(n_pairs, 2)), axis=1).tolist()
-        }
-    first, second = np.array(list(drawn)[:n_pairs]).T
-    return take_pairs(X, first, second)
+    random = check_random_state(random_state)
+    # every unordered pair is there at most twice
+    drawn = sample_without_replacement(n**2, min(n**2, 2 * n_pairs), random_state=random)
+    ends = np.sort(np.column_stack(np.divmod(drawn, n)), axis=1)
+    distinct = np.unique(ends, axis=0)
+    if len(distinct) > n_pairs:
+        distinct = distinct[random.permutation(len(distinct))[:n_pairs]]
+    return take_pairs(X, *distinct.T)
 
 
 class HyperKernel(BaseEstimator):
@@ -79,8 +73,8 @@ class HyperKernel(BaseEstimator):
         ndarray of shape (n, m)
             The values.
         """
-        pairs = _check_pairs(pairs, "pairs")
-        others = pairs if others is None else _check_pairs(others, "others")
+        pairs = check_pairs(pairs, "pairs")
+        others = pairs if others is None else check_pairs(others, "others")
         if pairs.shape[2] != others.shape[2]:
             raise ValueError(
                 f"pairs have {pairs.shape[2]} features but others have {others.shape[2]}; both "
@@ -107,11 +101,6 @@ class HyperKernel(BaseEstimator):
         """All sections at all pairs of rows of X and Y, of shape (n, m, n_centers)."""
         raise NotImplementedError
 
-    @property
-    def constant(self) -> bool:
-        """Whether all sections are equal."""
-        return False
-
     def _sections(self, A: NDArray, B: NDArray, centers: NDArray) -> NDArray:
         """Sections at the pairs (A[i], B[i]): shape (n, n_centers)."""
         raise NotImplementedError
@@ -120,7 +109,8 @@ class HyperKernel(BaseEstimator):
         raise NotImplementedError
 
 
-def _check_pairs(pairs: ArrayLike, name: str) -> NDArray:
+def check_pairs(pairs: ArrayLike, name: str) -> NDArray:
+    """Pairs of items as an array of shape (n_pairs, 2, n_features)."""
     pairs = np.asarray(pairs)
     if pairs.ndim != 3 or pairs.shape[1] != 2:
         raise ValueError(
@@ -160,8 +150,8 @@ class GaussianHyper(HyperKernel):
     length_scale : float or array-like of shape (n_features,), default=1.0
         The scale sigma of the Gaussian between the two items of a pair.
     pair_scale : float, default=1.0
-        The scale sigma_h that relates pairs to each other, in units of ``length_scale``. With ``inf`` all midpoints are
-        alike, and the only kernels are multiples of the Gaussian with this length scale.
+        The scale sigma_h that relates pairs to each other, in units of ``length_scale``. If it is large, all midpoints
+        are alike, and the only kernels are multiples of the Gaussian with this length scale.
 
     See Also
     --------
@@ -200,12 +190,7 @@ class GaussianHyper(HyperKernel):
 
     def _check(self, n_features: int) -> None:
         _positive(self.length_scale, "length_scale", n_features)
-        if not self.constant:
-            _positive(self.pair_scale, "pair_scale")
-
-    @property
-    def constant(self) -> bool:
-        return np.ndim(self.pair_scale) == 0 and float(self.pair_scale) == np.inf
+        _positive(self.pair_scale, "pair_scale")
 
     def centers_of(self, pairs: NDArray) -> NDArray:
         return pairs.mean(axis=1)
@@ -252,8 +237,6 @@ class GaussianHyper(HyperKernel):
 
     def _gaussian(self, X: NDArray, Y: NDArray | None, variance: float) -> NDArray:
         """``exp(-|x - y|^2 / (2 variance))`` in units of the length scale."""
-        if variance == np.inf:
-            return np.ones((len(X), len(X if Y is None else Y)), dtype=X.dtype)
         return Gaussian(np.sqrt(variance) * np.asarray(self.length_scale))(X, Y)
 
     def _sections(self, A: NDArray, B: NDArray, centers: NDArray) -> NDArray:
@@ -412,80 +395,7 @@ class WishartHyper(HyperKernel):
         return values
 
 
-class PairTrends(BaseEstimator):
-    """The parts of the tensor hyper-kernel that solvers need: its item kernel, and the functions of its trend."""
-
-    length_scale: ArrayLike
-    trend: str | None
-    n_knots: int
-
-    def items(self, X: NDArray, Y: NDArray | None = None) -> NDArray:
-        """The item kernel without the noise: ``exp(-|x - y|^2 / (2 length_scale^2))``."""
-        return Gaussian(self.length_scale)(X, Y)
-
-    def knots(self, X: NDArray) -> NDArray:
-        """Quantiles of the distances between rows, where the trend's hats sit, from 0 on; none without a trend."""
-        if self.trend is None:
-            return np.zeros(0)
-        rows = X[:: max(1, len(X) // 500)]
-        distances = euclidean_distances(rows)[np.triu_indices(len(rows), 1)]
-        if not len(distances) or distances.max() == 0:
-            return np.zeros(0)
-        return np.unique(
-            np.append(0.0, np.quantile(distances, np.linspace(0, 1, self.n_knots)[1:]))
-        )
-
-    def n_trends(self, n_features: int, knots: NDArray) -> int:
-        """How many matrices `trends` yields for so many features and these knots."""
-        if self.trend is None:
-            return 0
-        return 2 + max(0, len(knots) - 1) + (2 * n_features if self.trend == "features" else 0)
-
-    def trends(self, X: NDArray, Y: NDArray, knots: NDArray, same: NDArray) -> Iterator[NDArray]:
-        """The trend functions of rows X and columns Y, one matrix at a time; ``same`` marks pairs of one item.
-
-        They are 1; whether both are one item; the hat functions (the first is left out: together they sum to 1); with
-        ``trend="features"`` also ``|x_j - y_j|`` and ``(x_j - y_j)**2``.
-        """
-        if self.trend is None:
-            return
-        origin = np.median(Y, axis=0)
-        distance = euclidean_distances(X - origin, Y - origin)
-        distance[same] = 0.0
-        yield np.ones_like(distance)
-        yield same.astype(distance.dtype)
-        if len(knots) > 1:
-            position = np.interp(distance, knots, np.arange(len(knots)))
-            for k in range(1, len(knots)):
-                hat = np.abs(position - k)
-                np.subtract(1.0, hat, out=hat)
-                yield np.maximum(hat, 0.0, out=hat)
-        if self.trend == "features":
-            for j in range(X.shape[1]):
-                apart = np.abs(X[:, j][:, None] - Y[:, j])
-                yield apart
-                yield apart**2
-
-    def trend_values(
-        self, X: NDArray, Y: NDArray, knots: NDArray, coef: NDArray, same: NDArray
-    ) -> NDArray:
-        """The trend ``sum_l coef_l F_l`` of `trends`, its distance part as one piecewise linear function."""
-        hats = max(0, len(knots) - 1)
-        values = np.full((len(X), len(Y)), coef[0], dtype=float)
-        values += coef[1] * same
-        if hats:
-            origin = np.median(Y, axis=0)
-            distance = euclidean_distances(X - origin, Y - origin)
-            distance[same] = 0.0
-            values += np.interp(distance, knots, np.append(0.0, coef[2 : 2 + hats]))
-        if self.trend == "features":
-            for j, (first, second) in enumerate(coef[2 + hats :].reshape(-1, 2)):
-                apart = np.abs(X[:, j][:, None] - Y[:, j])
-                values += first * apart + second * apart**2
-        return values
-
-
-class TensorHyper(PairTrends):
+class TensorHyper(BaseEstimator):
     r"""The tensor hyper-kernel with a pair trend, for extending a similarity to new items.
 
     ``kappa((a, b), (c, d)) = (G(a, c) G(b, d) + G(a, d) G(b, c)) / 2 + rho * sum_l F_l(a, b) F_l(c, d)``
@@ -493,6 +403,7 @@ class TensorHyper(PairTrends):
     where G is a Gaussian kernel between items plus ``item_noise`` for an item with itself, rho is very large (the
     trend is not penalized) and F_l are functions of a pair: 1, whether both are one item, and hat functions of the
     distance. Without a trend and without ridge penalty it is bilinear ridge, ``G(Z, A) (G + noise)^-1 S``.
+    The learned kernel recognizes training items by equality of all features and is exact for them.
 
     Parameters
     ----------
@@ -502,14 +413,10 @@ class TensorHyper(PairTrends):
         Noise of an item, which it shares only with itself: the smoothing of the extension, relative to
         ``G(a, a) = 1``.
     trend : {"distance", "features", None}, default="distance"
-        Unpenalized functions of the pair: of the distance only; additionally ``|a_j - b_j|`` and ``(a_j - b_j)**2``
-        for every feature; or none.
+        Unpenalized functions of the pair: of its distance; also ``|a_j - b_j|`` and ``(a_j - b_j)**2`` for every
+        feature; or none.
     n_knots : int, default=7
         Hat functions of the distance, at quantiles of the training distances.
-    remember_items : bool, default=True
-        Whether training items keep their own noise components. The learned kernel then recognizes training items by
-        equality of all features, is exact for them, and stores them; otherwise it is a continuous function with
-        ``n_landmarks**2`` coefficients.
 
     See Also
     --------
@@ -528,13 +435,11 @@ class TensorHyper(PairTrends):
         item_noise: float = 1e-2,
         trend: str | None = "distance",
         n_knots: int = 7,
-        remember_items: bool = True,
     ):
         self.length_scale = length_scale
         self.item_noise = item_noise
         self.trend = trend
         self.n_knots = n_knots
-        self.remember_items = remember_items
 
     def _check(self, n_features: int) -> None:
         _positive(self.length_scale, "length_scale", n_features)
@@ -542,6 +447,60 @@ class TensorHyper(PairTrends):
         check_option("trend", self.trend, ("distance", "features", None))
         if self.n_knots < 2:
             raise ValueError(f"n_knots must be at least 2, not {self.n_knots}.")
+
+    def items(self, X: NDArray, Y: NDArray | None = None) -> NDArray:
+        """The item kernel without the noise: ``exp(-|x - y|^2 / (2 length_scale^2))``."""
+        return Gaussian(self.length_scale)(X, Y)
+
+    def knots(self, X: NDArray) -> NDArray:
+        """0 and quantiles of the distances between rows, where the trend's hats sit."""
+        rows = X[:: max(1, len(X) // 500)]
+        distances = euclidean_distances(rows)[np.triu_indices(len(rows), 1)]
+        if len(distances) == 0:
+            return np.zeros(1)
+        quantiles = np.quantile(distances, np.linspace(0, 1, self.n_knots)[1:])
+        return np.unique(np.append(0.0, quantiles))
+
+    def trends(self, X: NDArray, Y: NDArray, knots: NDArray, same: NDArray) -> list[NDArray]:
+        """The trend functions of rows X and columns Y; ``same`` marks pairs of one item.
+
+        They are 1; whether both are one item; the hat functions but the first, since together they sum to 1; and with
+        ``trend="features"`` those of single features.
+        """
+        if self.trend is None:
+            return []
+        distance = _distances(X, Y, same)
+        position = np.interp(distance, knots, np.arange(len(knots)))
+        hats = [np.maximum(1.0 - np.abs(position - k), 0.0) for k in range(1, len(knots))]
+        functions = [np.ones_like(distance), same.astype(distance.dtype), *hats]
+        for apart in self._apart(X, Y):
+            functions += [apart, apart**2]
+        return functions
+
+    def _apart(self, X: NDArray, Y: NDArray) -> Iterator[NDArray]:
+        """The differences of rows in every feature, if the trend has functions of them."""
+        if self.trend == "features":
+            for left, right in zip(X.T, Y.T):
+                yield np.abs(left[:, None] - right)
+
+    def trend_values(
+        self, X: NDArray, Y: NDArray, knots: NDArray, coef: NDArray, same: NDArray
+    ) -> NDArray | float:
+        """The trend ``sum_l coef_l F_l`` of `trends`, its distance part as one piecewise linear function."""
+        if self.trend is None:
+            return 0.0
+        of_distance, of_features = np.split(coef[2:], [len(knots) - 1])
+        values = np.interp(_distances(X, Y, same), knots, np.append(0.0, of_distance))
+        values += coef[0] + coef[1] * same
+        for apart, (first, second) in zip(self._apart(X, Y), of_features.reshape(-1, 2)):
+            values += first * apart + second * apart**2
+        return values
+
+
+def _distances(X: NDArray, Y: NDArray, same: NDArray) -> NDArray:
+    """Distances between rows, exactly 0 for pairs of one item."""
+    origin = np.median(Y, axis=0)
+    return np.where(same, 0.0, euclidean_distances(X - origin, Y - origin))
 
 
 def _squared_distances(X: NDArray, Y: NDArray) -> NDArray:

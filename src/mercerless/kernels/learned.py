@@ -73,27 +73,14 @@ class HyperExpansion(_LearnedKernel):
         """Whether every matrix is positive semi-definite; None if unknown."""
         if np.all(np.asarray(self.coef) >= 0) and self.intercept >= 0:
             return True
-        items = (
-            self.centers
-            if self.centers.ndim == 2
-            else self.centers.reshape(-1, self.centers.shape[2])
-        )
+        items = self.centers.reshape(-1, self.centers.shape[-1])
         values = self.diag(items)
         return False if values.min() < -1e-10 * np.abs(values).max() else None
-
-    def multiplied_by(self, factor: float) -> "HyperExpansion":
-        """The kernel times a number."""
-        coef = factor * np.asarray(self.coef)
-        return HyperExpansion(self.hyper_kernel, self.centers, coef, factor * self.intercept)
 
     def diag(self, X: ArrayLike) -> NDArray:
         X = check_real(X)
         self._check_features(X.shape[1])
-        if isinstance(self.hyper_kernel, GaussianHyper):
-            features = self.hyper_kernel.features(X, self.centers)
-            values = np.square(features, out=features) @ self.coef
-        else:
-            values = self.hyper_kernel._sections(X, X, self.centers) @ self.coef
+        values = self.hyper_kernel._sections(X, X, self.centers) @ self.coef
         return (values + self.intercept).astype(X.dtype, copy=False)
 
     def _check_features(self, n_features: int) -> None:
@@ -120,9 +107,9 @@ class HyperExpansion(_LearnedKernel):
 class TensorExpansion(_LearnedKernel):
     """A similarity extended to new items: ``k(z, z') = trend(z, z') + r(z) @ core @ r(z')``.
 
-    ``r(z) = G(z, landmarks) @ projection``. When training items are remembered, a row that equals one (in all
-    features; of equal training items the first) also has this item's own component: values between two of
-    them are ``item_values``, values with a new item ``r(z) @ item_coef`` plus the trend.
+    ``r(z) = G(z, landmarks) @ projection``. A row that equals a training item (in all features; of equal training
+    items the first) also has this item's own component: values between two of them are ``item_values``, values with
+    a new item ``r(z) @ item_coef`` plus the trend.
 
     Parameters
     ----------
@@ -138,11 +125,11 @@ class TensorExpansion(_LearnedKernel):
         Knots of the trend.
     trend_coef : ndarray
         Coefficients of the trend.
-    items : ndarray of shape (n_items, n_features) or None, default=None
-        The remembered training items.
-    item_coef : ndarray of shape (rank, n_items) or None, default=None
+    items : ndarray of shape (n_items, n_features)
+        The training items.
+    item_coef : ndarray of shape (rank, n_items)
         Their coefficients toward new items.
-    item_values : ndarray of shape (n_items, n_items) or None, default=None
+    item_values : ndarray of shape (n_items, n_items)
         The values among them.
 
     Attributes
@@ -150,8 +137,7 @@ class TensorExpansion(_LearnedKernel):
     symmetric : bool
         True.
     definite : bool or None
-        False when the remembered values, or without a trend the core, have a negative eigenvalue; True for a
-        positive semi-definite core without trend and memory; else None.
+        False if the values among training items have a negative eigenvalue; else None.
 
     See Also
     --------
@@ -175,9 +161,9 @@ class TensorExpansion(_LearnedKernel):
         core: NDArray,
         knots: NDArray,
         trend_coef: NDArray,
-        items: NDArray | None = None,
-        item_coef: NDArray | None = None,
-        item_values: NDArray | None = None,
+        items: NDArray,
+        item_coef: NDArray,
+        item_values: NDArray,
     ):
         self.hyper_kernel = hyper_kernel
         self.landmarks = landmarks
@@ -192,23 +178,19 @@ class TensorExpansion(_LearnedKernel):
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
         """Whether every matrix is positive semi-definite; None if unknown."""
-        if self.item_values is not None:
-            return False if _has_negative(self.item_values) else None
-        if len(self.trend_coef):
-            return None
-        return not _has_negative(self.core)
+        values = np.linalg.eigvalsh(self.item_values)
+        is_negative = values[0] < -1e-8 * max(abs(values[0]), abs(values[-1]))
+        return False if is_negative else None
 
     def diag(self, X: ArrayLike) -> NDArray:
         X = check_real(X)
         self._check_features(X.shape[1])
         r = self._coordinates(X)
-        values = np.einsum("ip,ip->i", r @ self.core, r)
-        if len(self.trend_coef):
-            # every trend function but 1 and [same item] is 0 at distance 0
-            values += self.trend_coef[:2].sum()
-        if self.items is not None and self.item_values is not None:
-            known = self._lookup(self.items, X)
-            values[known >= 0] = np.diagonal(self.item_values)[known[known >= 0]]
+        # every trend function but 1 and [same item] is 0 at distance 0
+        values = np.einsum("ip,ip->i", r @ self.core, r) + self.trend_coef[:2].sum()
+        (known,) = self._numbers(X)
+        is_known = known < len(self.items)
+        values[is_known] = np.diagonal(self.item_values)[known[is_known]]
         return values.astype(X.dtype, copy=False)
 
     def _check_features(self, n_features: int) -> None:
@@ -219,46 +201,35 @@ class TensorExpansion(_LearnedKernel):
     def _coordinates(self, X: NDArray) -> NDArray:
         return self.hyper_kernel.items(X, self.landmarks) @ self.projection
 
-    @staticmethod
-    def _lookup(items: NDArray, X: NDArray) -> NDArray:
-        """The index of every row among the remembered items, -1 for new ones."""
-        table = {key: index for index, key in reversed(list(enumerate(_keys(items))))}
-        return np.array([table.get(key, -1) for key in _keys(X)])
+    def _numbers(self, *arrays: NDArray) -> list[NDArray]:
+        """Numbers of rows, the same for equal ones: of a training item its index, of new items larger ones."""
+        table: dict[bytes, int] = {}
+        n = len(self.items)
+        for index, key in enumerate(_keys(self.items)):
+            table.setdefault(key, index)
+        return [
+            np.array([table.setdefault(key, n + len(table)) for key in _keys(rows)])
+            for rows in arrays
+        ]
 
     def _prepare(self, X: NDArray, Y: NDArray) -> Any:
-        table: dict[bytes, int] = {}
-        ids = [
-            np.array([table.setdefault(key, len(table)) for key in _keys(rows)]) for rows in (X, Y)
-        ]
-        known = None
-        if self.items is not None:
-            known = [self._lookup(self.items, rows) for rows in (X, Y)]
-        return self._coordinates(Y), ids, known
+        return self._coordinates(Y), *self._numbers(X, Y)
 
     def _evaluate(self, X, Y, out, prepared, rows, columns):
-        right, (ids_x, ids_y), known = prepared
+        right, x, y = prepared
+        x = x[rows]
         left = self._coordinates(X)
+        old_x = np.flatnonzero(x < len(self.items))
+        old_y = np.flatnonzero(y < len(self.items))
         values = (left @ self.core) @ right.T
-        if known is not None and self.item_coef is not None:
-            x = known[0][rows]
-            y = known[1]
-            old_x = np.flatnonzero(x >= 0)
-            old_y = np.flatnonzero(y >= 0)
-            values[:, old_y] = left @ self.item_coef[:, y[old_y]]
-            values[old_x] = (right @ self.item_coef[:, x[old_x]]).T
-        if len(self.trend_coef):
-            same = ids_x[rows][:, None] == ids_y
-            values += self.hyper_kernel.trend_values(X, Y, self.knots, self.trend_coef, same)
-        if known is not None and self.item_values is not None:
-            values[np.ix_(old_x, old_y)] = self.item_values[np.ix_(x[old_x], y[old_y])]
+        values[:, old_y] = left @ self.item_coef[:, y[old_y]]
+        values[old_x] = (right @ self.item_coef[:, x[old_x]]).T
+        same = x[:, None] == y
+        values += self.hyper_kernel.trend_values(X, Y, self.knots, self.trend_coef, same)
+        values[np.ix_(old_x, old_y)] = self.item_values[np.ix_(x[old_x], y[old_y])]
         out[...] = values
 
 
 def _keys(X: NDArray) -> list[bytes]:
     # + 0.0 makes the two zeros equal
     return [row.tobytes() for row in np.asarray(X, dtype=float) + 0.0]
-
-
-def _has_negative(M: NDArray) -> bool:
-    values = np.linalg.eigvalsh(M)
-    return bool(values[0] < -1e-8 * max(abs(values[0]), abs(values[-1])))
