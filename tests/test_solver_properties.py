@@ -19,7 +19,7 @@ from mercerless.asymmetric.solver import asymmetric_ridge
 from mercerless.core.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
 from mercerless.dank.quartic import Quartic, gap_scale, solve_quartic
 from mercerless.dank.solver import solve_dank
-from mercerless.hyper.solver import NormalEquations, ridge_exact, ridge_nonnegative
+from mercerless.hyper.solver import ridge_exact
 from mercerless.hyper.tensor import TensorProblem, item_basis
 from mercerless.krein.solver import build_system, minimize_on_sphere, solve_system
 from mercerless.lab.solver import evidence, interpolation
@@ -293,20 +293,6 @@ def test_machines_of_libsvm(values, seed, scale):
         ]
         assert -1e-9 <= found.gap < 1e-4
         assert reached - min(others) <= (found.gap + 1e-7) * abs(reached) + 1e-9
-
-
-@few
-@given(eigenvalues, seeds, scales)
-def test_nonnegative_hyper_ridge(values, seed, scale):
-    H, rng = definite_of(values, seed), np.random.default_rng(seed)
-    r = rng.normal(size=len(H))
-    found = ridge_nonnegative(
-        NormalEquations(scale * H, scale * r, 1.0, 1.0), scale * np.eye(len(H)), 0.1
-    )
-    A = H + 0.1 * np.eye(len(H))
-    gradient = A @ found.coef - r
-    assert np.all(found.coef >= 0) and found.certificate < 1e-8
-    assert gradient.min() > -1e-7 and np.all(np.abs(gradient[found.coef > 0]) < 1e-7)
 
 
 @few
