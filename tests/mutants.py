@@ -1,6 +1,6 @@
 """Random mutants of the source: how many of them do the tests notice?
 
-    python tests/mutants.py N SEED [--only PART] [--folder FOLDER]
+    python tests/mutants.py N SEED [--only PART] [--folder FOLDER] [--slow SECONDS]
 
 N places are drawn uniformly among all comparisons, arithmetic, constants, arguments, conditions and statements of src
 and changed one at a time in a copy. The quick tests run once without any change: which lines does each of them run?
@@ -244,8 +244,8 @@ def forked(folder, watch, *options, seconds):
 class Baseline:
     """A copy of the code in which all quick tests ran once: which lines each of them runs, and for how long."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, slow_seconds):
+        self.folder, self.slow_seconds = folder, slow_seconds
         if not (folder / "times.json").exists():
             self.measure()
         times, failed = json.loads((folder / "times.json").read_text())
@@ -283,7 +283,7 @@ class Baseline:
         }
 
         def is_chosen(item):
-            if not item.get_closest_marker("slow") or item.nodeid in self.failed:
+            if item.nodeid in self.times or item.nodeid in self.failed:
                 return False
             if not item.nodeid.startswith(DRIVER):
                 return True
@@ -309,7 +309,7 @@ class Baseline:
         files = sorted({name.split("::")[0] for name in chosen})
         return self.first_failure(choose, *files, seconds=limit)
 
-    def try_slow(self, place, names, seconds=300.0):
+    def try_slow(self, place, names, seconds):
         """The first slow test that fails, and passes without the change."""
         files, choose = self.slow_tests(place, names)
         return self.first_failure(choose, *files, watched=seconds, seconds=10 * seconds)
@@ -330,7 +330,7 @@ class Baseline:
             self.write(path, mutant(place)[0])
             if names and (killer := self.try_quick(names)):
                 return killer
-            while killer := self.try_slow(place, names):
+            while killer := self.try_slow(place, names, self.slow_seconds):
                 if "::" not in killer:
                     return killer
                 self.write(path, original)
@@ -361,13 +361,16 @@ def main():
     parser.add_argument(
         "--folder", help="where the first run is kept for other seeds of the same code"
     )
+    parser.add_argument(
+        "--slow", type=float, default=300.0, help="seconds of slow tests for a mutant"
+    )
     options = parser.parse_args()
     candidates = list(places(options.only))
     drawn = random.Random(options.seed).sample(candidates, min(options.n, len(candidates)))
     os.nice(5)
     with contextlib.ExitStack() as stack:
         folder = options.folder or stack.enter_context(tempfile.TemporaryDirectory())
-        baseline = Baseline(Path(folder))
+        baseline = Baseline(Path(folder), options.slow)
         print(
             f"{len(drawn)} of {len(candidates)} mutants; {len(baseline.failed)} tests fail without any",
             flush=True,

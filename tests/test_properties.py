@@ -223,7 +223,6 @@ EXCEPTIONS = {
     ("container", "Hyper"): (5e-2, LIBSVM),
     ("unit", "LAB"): (1e-3, "the descent of bandwidths stops at a tolerance"),
     ("sign_of_the_target", "DANK"): (1e-3, "the solver stops at a duality gap"),
-    ("whole_weights", "KreinSV"): (None, "the folds that choose C count rows"),
     ("whole_weights", "SimilarityC"): (None, COUNTED),
     ("whole_weights", "SimilarityR"): (None, COUNTED),
     ("whole_weights", "Hits"): (None, COUNTED),
