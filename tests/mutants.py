@@ -6,6 +6,9 @@ N places are drawn uniformly among all comparisons, arithmetic, constants, argum
 and changed one at a time in a copy. The quick tests run once without any change: which lines does each of them run?
 A mutant is tried by the tests that run its statement, fastest first, then by the slow tests of the same files. It is
 killed when one fails that passes without the change. A survivor is either equivalent or a missing test.
+
+All tests are collected once; each mutant is a forked process in which the functions get the changed code. Only changes
+of what runs on import are imported anew.
 """
 
 import os
@@ -15,6 +18,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # before Nu
 import argparse
 import ast
 import contextlib
+import gc
 import json
 import random
 import resource
@@ -23,10 +27,11 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
+import types
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas  # noqa: F401 (imported once for all mutants)
 import pytest
 import scipy.stats  # noqa: F401
@@ -44,6 +49,7 @@ PAIRS = [pair.split() for pair in PAIRS.split("  ")]
 OPERATORS = {one: other for pair in PAIRS for one, other in (pair, pair[::-1])}
 OPERATORS |= {"Pow": "Mult", "FloorDiv": "Mult", "Mod": "Add"}
 WORDS = {"warn", "print", "import_optional"}  # calls whose arguments are said to people
+IMPORT = "an import that fails"
 DRIVER = "tests/test_properties.py"  # it runs every estimator
 
 
@@ -148,22 +154,20 @@ def places(only):
 
 
 def mutant(place):
-    """The changed text of the file, and a line that describes the change."""
+    """The changed tree of the file, and a line that describes the change."""
     tree = ast.parse(place.path.read_text(encoding="utf-8"))
     node = changeable(tree)[place.index]
     where = f"{place.path.relative_to(SOURCE)}:{node.lineno}"
     before = ast.unparse(node)
     change(node, place.kind)
     shown = [" ".join(code.split())[:80] for code in (before, ast.unparse(node))]
-    return ast.unparse(
-        ast.fix_missing_locations(tree)
-    ), f"{where} [{place.kind}] {'  ->  '.join(shown)}"
+    return ast.fix_missing_locations(tree), f"{where} [{place.kind}] {'  ->  '.join(shown)}"
 
 
 def statement_lines(tree, line):
-    """The lines of the innermost statement of a function that holds a line, else of its class, else of the module.
+    """The lines of the innermost statement of a function that holds a line, and whether there is one.
 
-    What stands outside of functions runs once, on import; the tests that notice it are those of what uses it.
+    What stands outside of functions runs once, on import: then the lines are those of its class or module.
     """
     statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
     inside = [node for node in statements if node.lineno <= line <= node.end_lineno]
@@ -171,186 +175,209 @@ def statement_lines(tree, line):
     innermost = inside[-1]
     if functions and innermost is not functions[-1]:
         body = getattr(innermost, "body", None)
-        return range(innermost.lineno, body[0].lineno if body else innermost.end_lineno + 1)
+        return range(innermost.lineno, body[0].lineno if body else innermost.end_lineno + 1), True
     scopes = functions or [node for node in inside if isinstance(node, ast.ClassDef)]
-    return range(scopes[-1].lineno, scopes[-1].end_lineno + 1) if scopes else range(1, 10**6)
+    lines = range(scopes[-1].lineno, scopes[-1].end_lineno + 1) if scopes else range(1, 10**6)
+    return lines, False
+
+
+def in_child(work, seconds):
+    """What `work()` returns in a forked process; None if it needs more than these seconds of processor time."""
+    with tempfile.NamedTemporaryFile() as file:
+        pid = os.fork()
+        if pid == 0:
+            os.setpgid(0, 0)
+            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
+            with open("output.txt", "w") as output:
+                os.dup2(output.fileno(), 1)
+                os.dup2(output.fileno(), 2)
+            try:
+                Path(file.name).write_text(json.dumps(work()))
+            except BaseException:
+                traceback.print_exc()
+            os._exit(0)
+        deadline = time.monotonic() + 20 * seconds
+        while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
+            if time.monotonic() > deadline:
+                os.killpg(pid, signal.SIGKILL)
+            time.sleep(0.02)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)  # its workers
+        if os.WIFSIGNALED(ended[1]):
+            return None
+        if not (written := Path(file.name).read_text()):
+            raise RuntimeError(Path("output.txt").read_text()[-3000:])
+        return json.loads(written)
 
 
 class Watch:
-    """A plugin of pytest: keeps and orders the tests that are chosen, and notes times and failures."""
+    """A plugin of pytest: notes times and failures, keeps some tests and orders them."""
 
-    def __init__(self, choose=None, seconds=np.inf):
-        self.choose, self.seconds = choose, seconds
-        self.times, self.failed = {}, []
+    def __init__(self, choose=list):
+        self.choose, self.times, self.failed = choose, {}, []
 
     def pytest_collection_modifyitems(self, items):
-        if self.choose is not None:
-            items[:] = self.choose(items)
+        items[:] = self.choose(items)
 
     def pytest_runtest_logreport(self, report):
         self.times[report.nodeid] = self.times.get(report.nodeid, 0.0) + report.duration
         if report.failed:
             self.failed.append(report.nodeid)
 
-    def pytest_runtest_logfinish(self):
-        if time.process_time() > self.seconds:
-            raise pytest.exit("the time for slow tests is used", returncode=0)
+
+OPTIONS = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:randomly", "--timeout=600"]
 
 
-def run_pytest(folder, watch, options):
-    """In a process of its own: what happens in it is read from the files that it leaves."""
-    os.setpgid(0, 0)
-    os.chdir(folder)
-    paths = [str(folder / "src"), str(folder / "tests")]
-    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-    sys.path[:0] = paths
-    with open("output.txt", "w") as output:
-        os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
-    code = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:randomly", *options], [watch])
-    Path("watched.json").write_text(json.dumps([watch.times, watch.failed]))
-    os._exit(int(code))
+def run_anew(watch, *options):
+    """Import everything again, and run the tests: the exit code, times and failures."""
+    for name in list(sys.modules):
+        if name.split(".")[0] in ("mercerless", "tests", "conftest", "contract") or "test_" in name:
+            del sys.modules[name]
+    return int(pytest.main([*OPTIONS, *options], [watch])), watch.times, watch.failed
 
 
-def forked(folder, watch, *options, seconds):
-    """Exit code, times and failures of pytest; the code is None if it needs more than these seconds of processor time.
-
-    The process is forked, so that NumPy and its like are imported only once.
-    """
-    pid = os.fork()
-    if pid == 0:
-        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
-        try:
-            run_pytest(folder, watch, options)
-        finally:
-            os._exit(70)
-    deadline = time.monotonic() + 12 * seconds
-    while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
-        if time.monotonic() > deadline:
-            os.killpg(pid, signal.SIGKILL)
-        time.sleep(0.05)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)  # its workers
-    if os.WIFSIGNALED(ended[1]):
-        return None, {}, []
-    code = os.WEXITSTATUS(ended[1])
-    if code not in (0, 1, 2, 5):  # 2: a module of tests can no longer be imported; 5: no tests
-        raise RuntimeError(
-            f"pytest ended with {code}:\n{(folder / 'output.txt').read_text()[-3000:]}"
-        )
-    return code, *json.loads((folder / "watched.json").read_text())
+def measure(folder):
+    """Which lines every quick test runs, and for how long: `.coverage` and `times.json`."""
+    options = ["-m", "not slow", "--cov", "--cov-context=test", "--cov-report="]
+    _, times, failed = in_child(lambda: run_anew(Watch(), *options), seconds=3600)
+    (folder / "times.json").write_text(json.dumps([times, failed]))
 
 
-class Baseline:
-    """A copy of the code in which all quick tests ran once: which lines each of them runs, and for how long."""
+def first_failure(items, seconds):
+    """The first of the tests that fails, of those that can be started within so many seconds."""
+    watch = Watch()
+    items[0].config.pluginmanager.register(watch)
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+        if watch.failed or time.process_time() > seconds:
+            break
+    return watch.failed[0] if watch.failed else ""
 
-    def __init__(self, folder, slow_seconds):
-        self.folder, self.slow_seconds = folder, slow_seconds
-        if not (folder / "times.json").exists():
-            self.measure()
-        times, failed = json.loads((folder / "times.json").read_text())
-        self.times = {name: time for name, time in times.items() if name not in failed}
-        self.failed = failed
+
+def change_functions(tree, path):
+    """Give every living function of a file the code that it has in the changed tree."""
+    codes, todo = {}, [compile(tree, str(path), "exec")]
+    while todo:
+        code = todo.pop()
+        codes[code.co_qualname, code.co_firstlineno] = code
+        todo += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    for function in gc.get_objects():
+        if isinstance(function, types.FunctionType) and function.__code__.co_filename == str(path):
+            code = function.__code__
+            function.__code__ = codes[code.co_qualname, code.co_firstlineno]
+
+
+class Mutants:
+    """A plugin of pytest that runs the tests on mutants."""
+
+    def __init__(self, folder, drawn, slow_seconds):
+        self.folder, self.drawn, self.slow_seconds = folder, drawn, slow_seconds
+        times, self.failed = json.loads((folder / "times.json").read_text())
+        self.times = {name: time for name, time in times.items() if name not in self.failed}
         self.lines = CoverageData(str(folder / ".coverage"))
         self.lines.read()
 
-    def measure(self):
-        ignored = shutil.ignore_patterns("__pycache__", "_build", "gallery", "generated", "results")
-        for name in COPIED:
-            if (ROOT / name).is_dir():
-                shutil.copytree(ROOT / name, self.folder / name, ignore=ignored)
-            else:
-                shutil.copy(ROOT / name, self.folder / name)
-        options = ["-m", "not slow", "--cov", "--cov-context=test", "--cov-report="]
-        _, *watched = forked(self.folder, Watch(), *options, seconds=3600)
-        (self.folder / "times.json").write_text(json.dumps(watched))
+    def pytest_runtestloop(self, session):
+        print(f"{len(self.failed)} tests fail without any mutant", flush=True)
+        self.items = {item.nodeid: item for item in session.items}
+        killers = []
+        for place in self.drawn:
+            killers.append(self.killer_of(place))
+            fate = "killed  " if killers[-1] else "SURVIVED"
+            print(f"{fate} {mutant(place)[1]}   by {killers[-1] or 'nothing'}", flush=True)
+        n_killed, n_imports = sum(map(bool, killers)), killers.count(IMPORT)
+        share = 100 * n_killed / len(killers)
+        print(f"{n_killed} of {len(killers)} killed ({share:.0f} %), {n_imports} by an import")
+        return True
 
-    def tests_of(self, place):
-        """The tests that run the changed statement, fastest first."""
-        lines = statement_lines(ast.parse(place.path.read_text(encoding="utf-8")), place.line)
+    def killer_of(self, place):
+        """What notices the mutant: a test, the limit of time, or an import that fails; empty if nothing does."""
+        tree = mutant(place)[0]
+        lines, in_function = statement_lines(ast.parse(place.path.read_text("utf-8")), place.line)
         path = self.folder / place.path.relative_to(ROOT)
+        original = path.read_text(encoding="utf-8")
         contexts = self.lines.contexts_by_lineno(str(path))
         names = {name.split("|")[0] for line in lines for name in contexts.get(line, ())}
-        return sorted(names & self.times.keys(), key=self.times.get)
+        names = sorted(names & self.times.keys() & self.items.keys(), key=self.times.get)
+        seconds = sum(self.times[name] for name in names)
 
-    def slow_tests(self, place, quick):
-        """A choice among slow tests: those of the files of the quick ones, and of the driver's same estimators."""
+        def failure(chosen, limit):
+            if not chosen:
+                return ""
+            if not in_function:
+                return self.failure_anew(chosen, limit)
+
+            def work():
+                change_functions(tree, path)
+                return first_failure([self.items[name] for name in chosen], limit)
+
+            killer = in_child(work, 5.0 * limit + 30.0)
+            return "the limit of time" if killer is None else killer
+
+        path.write_text(ast.unparse(tree), encoding="utf-8")  # for tests that start processes
+        try:
+            if killer := failure(names, min(seconds, 60.0)):
+                return killer
+            while killer := failure(self.other_tests(place, names), self.slow_seconds):
+                if killer not in self.items or not self.fails_anyhow(path, original, killer):
+                    return killer
+                path.write_text(ast.unparse(tree), encoding="utf-8")
+            return ""
+        finally:
+            path.write_text(original, encoding="utf-8")
+
+    def fails_anyhow(self, path, original, name):
+        path.write_text(original, encoding="utf-8")
+        if in_child(lambda: first_failure([self.items[name]], 600.0), 600.0):
+            self.failed.append(name)
+        return name in self.failed
+
+    def failure_anew(self, chosen, limit):
+        order = {name: i for i, name in enumerate(chosen)}
+
+        def choose(items):
+            found = [item for item in items if item.nodeid in order]
+            return sorted(found, key=lambda item: order[item.nodeid])
+
+        files = sorted({name.split("::")[0] for name in chosen})
+        done = in_child(lambda: run_anew(Watch(choose), "-x", *files), 5.0 * limit + 60.0)
+        if done is None:
+            return "the limit of time"
+        code, _, failed = done
+        if code not in (0, 1, 2):  # 2: a module of tests can no longer be imported
+            raise RuntimeError(
+                f"pytest ended with {code}: {Path('output.txt').read_text()[-3000:]}"
+            )
+        return failed[0] if failed else IMPORT if code else ""
+
+    def other_tests(self, place, quick):
+        """Tests that did not run at first: of the files of the quick ones, and the driver's of the same estimators."""
         part = place.path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        named = {f"tests/{path.name}" for path in self.folder.glob(f"tests/test_*{part}*.py")}
-        files = {name.split("::")[0] for name in quick} | named | {DRIVER}
+        files = {name.split("::")[0] for name in quick}
         estimators = {
             name.split("-")[-2] for name in quick if name.startswith(f"{DRIVER}::test_property")
         }
 
-        def is_chosen(item):
-            if item.nodeid in self.times or item.nodeid in self.failed:
+        def is_chosen(name):
+            if name in self.times or name in self.failed:
                 return False
-            if not item.nodeid.startswith(DRIVER):
-                return True
-            estimator = str(item.callspec.params["case"]).split("-")[0]
-            return estimator in estimators or estimator.lower().startswith(part)
+            if name.startswith(f"{DRIVER}::test_property"):
+                estimator = name.split("-")[-2]
+                return estimator in estimators or estimator.lower().startswith(part)
+            file = name.split("::")[0]
+            return file in files or part in file
 
-        def choose(items):
-            chosen = [item for item in items if is_chosen(item)]
-            return sorted(chosen, key=lambda item: (part not in item.path.name, item.path.name))
+        chosen = filter(is_chosen, self.items)
+        return sorted(chosen, key=lambda name: (part not in name.split("::")[0], DRIVER in name))
 
-        return sorted(files), choose
 
-    def try_quick(self, names, most=150.0):
-        """The first of these tests that fails, of as many as take `most` seconds."""
-        seconds = dict(zip(names, np.cumsum([self.times[name] for name in names]), strict=True))
-        chosen = [name for name in names if seconds[name] <= most] or names[:1]
-
-        def choose(items):
-            found = {item.nodeid: item for item in items}
-            return [found[name] for name in chosen if name in found]
-
-        limit = 30.0 + 5.0 * seconds[chosen[-1]]
-        files = sorted({name.split("::")[0] for name in chosen})
-        return self.first_failure(choose, *files, seconds=limit)
-
-    def try_slow(self, place, names, seconds):
-        """The first slow test that fails, and passes without the change."""
-        files, choose = self.slow_tests(place, names)
-        return self.first_failure(choose, *files, watched=seconds, seconds=10 * seconds)
-
-    def first_failure(self, choose, *files, seconds, watched=np.inf):
-        options = ["-x", "--timeout=600", *files]
-        code, _, failed = forked(self.folder, Watch(choose, watched), *options, seconds=seconds)
-        if code is None:
-            return f"the limit of {seconds:.0f} s"
-        return failed[0] if failed else "the import" if code == 2 else ""
-
-    def killer_of(self, place):
-        """What notices the mutant: a test, the limit of time, or an import that fails; empty if nothing does."""
-        path = self.folder / place.path.relative_to(ROOT)
-        original = path.read_text(encoding="utf-8")
-        names = self.tests_of(place)
-        try:
-            self.write(path, mutant(place)[0])
-            if names and (killer := self.try_quick(names)):
-                return killer
-            while killer := self.try_slow(place, names, self.slow_seconds):
-                if "::" not in killer:
-                    return killer
-                self.write(path, original)
-                alone = self.first_failure(
-                    lambda items: [i for i in items if i.nodeid == killer], killer, seconds=600
-                )
-                if not alone:
-                    return killer
-                self.failed.append(killer)
-                self.write(path, mutant(place)[0])
-            return ""
-        finally:
-            self.write(path, original)
-
-    @staticmethod
-    def write(path, text):
-        """Change a file, and forget what was compiled from it."""
-        path.write_text(text, encoding="utf-8")
-        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
-            compiled.unlink()
+def copy_into(folder):
+    ignored = shutil.ignore_patterns("__pycache__", "_build", "gallery", "generated", "results")
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, folder / name)
 
 
 def main():
@@ -358,34 +385,25 @@ def main():
     parser.add_argument("n", type=int, help="number of mutants")
     parser.add_argument("seed", type=int)
     parser.add_argument("--only", default="", help="part of the path below src/mercerless")
-    parser.add_argument(
-        "--folder", help="where the first run is kept for other seeds of the same code"
-    )
-    parser.add_argument(
-        "--slow", type=float, default=300.0, help="seconds of slow tests for a mutant"
-    )
+    parser.add_argument("--folder", help="where the first run is kept for other seeds")
+    parser.add_argument("--slow", type=float, default=300.0, help="seconds of other tests each")
     options = parser.parse_args()
     candidates = list(places(options.only))
     drawn = random.Random(options.seed).sample(candidates, min(options.n, len(candidates)))
+    print(f"{len(drawn)} of {len(candidates)} mutants", flush=True)
     os.nice(5)
     with contextlib.ExitStack() as stack:
-        folder = options.folder or stack.enter_context(tempfile.TemporaryDirectory())
-        baseline = Baseline(Path(folder), options.slow)
-        print(
-            f"{len(drawn)} of {len(candidates)} mutants; {len(baseline.failed)} tests fail without any",
-            flush=True,
-        )
-        killers = []
-        for place in drawn:
-            killers.append(baseline.killer_of(place))
-            print(
-                f"{'killed  ' if killers[-1] else 'SURVIVED'} {mutant(place)[1]}   by {killers[-1] or 'nothing'}",
-                flush=True,
-            )
-    n_killed, n_imports = sum(map(bool, killers)), killers.count("the import")
-    print(
-        f"{n_killed} of {len(drawn)} killed ({100 * n_killed / len(drawn):.0f} %), {n_imports} by an import"
-    )
+        folder = Path(options.folder or stack.enter_context(tempfile.TemporaryDirectory()))
+        if not (folder / "src").exists():
+            copy_into(folder)
+        os.chdir(folder)
+        paths = [str(folder / "src"), str(folder / "tests")]
+        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+        sys.path[:0] = paths
+        sys.dont_write_bytecode = True
+        if not (folder / "times.json").exists():
+            measure(folder)
+        sys.exit(pytest.main(OPTIONS, [Mutants(folder, drawn, options.slow)]))
 
 
 if __name__ == "__main__":

@@ -249,8 +249,8 @@ def test_errors_are_one_sentence_that_names_the_column():
         encoder.transform(X.assign(size=np.inf))
     with pytest.raises(ValueError, match="kinds='color' is not known"):
         TableEncoder({"size": "color"}).fit(X)
-    with pytest.raises(ValueError, match="names 'color'"):
-        TableEncoder({"color": "drop"}).fit(X)
+    with pytest.raises(ValueError, match="names 'shade'"):
+        TableEncoder({"shade": "drop"}).fit(X)
     with pytest.raises(ValueError, match="no column to learn from"):
         TableEncoder({"size": "drop"}).fit(X[["size"]])
 
