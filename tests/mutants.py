@@ -43,6 +43,7 @@ from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "mercerless"
+TESTS = list(ROOT.glob("tests/test_*.py"))
 COPIED = ["src", "tests", "docs", "benchmarks", "pyproject.toml", "README.md", "CONTRIBUTING.md"]
 PAIRS = "Lt LtE  Gt GtE  Eq NotEq  Is IsNot  In NotIn  Add Sub  Mult Div  BitAnd BitOr"
 PAIRS = [pair.split() for pair in PAIRS.split("  ")]
@@ -110,6 +111,8 @@ def change(node, kind):
         node.value = node.value + 1 if isinstance(node.value, int) else 2.0 * node.value or 1.0
     elif kind == "inverted condition":
         node.test = ast.UnaryOp(ast.Not(), node.test)
+    elif kind == "dropped condition" and len(node.values) == 2:
+        node.__class__, node.__dict__ = type(node.values[1]), vars(node.values[1])
     elif kind == "dropped condition":
         node.values = node.values[1:]
     elif kind == "swapped arguments":
@@ -352,8 +355,9 @@ class Mutants:
 
     def other_tests(self, place, quick):
         """Tests that did not run at first: of the files of the quick ones, and the driver's of the same estimators."""
-        part = place.path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        files = {name.split("::")[0] for name in quick}
+        part, stem = place.path.relative_to(SOURCE).parts[0].removesuffix(".py"), place.path.stem
+        texts = {f"tests/{path.name}": path.read_text("utf-8") for path in TESTS}
+        files = {name.split("::")[0] for name in quick} | {n for n in texts if part in texts[n]}
         estimators = {
             name.split("-")[-2] for name in quick if name.startswith(f"{DRIVER}::test_property")
         }
@@ -364,11 +368,14 @@ class Mutants:
             if name.startswith(f"{DRIVER}::test_property"):
                 estimator = name.split("-")[-2]
                 return estimator in estimators or estimator.lower().startswith(part)
-            file = name.split("::")[0]
-            return file in files or part in file
+            return name.split("::")[0] in files
+
+        def distance(name):
+            text = texts.get(name.split("::")[0], "")
+            return DRIVER in name, stem not in name, part not in name, stem not in text
 
         chosen = filter(is_chosen, self.items)
-        return sorted(chosen, key=lambda name: (part not in name.split("::")[0], DRIVER in name))
+        return sorted(chosen, key=distance)
 
 
 def copy_into(folder):
