@@ -3,8 +3,8 @@
     python tests/mutants.py N SEED [--only PART] [--folder FOLDER] [--slow SECONDS]
 
 N places are drawn uniformly among all comparisons, arithmetic, constants, arguments, conditions and statements of src
-and changed one at a time in a copy. The quick tests run once without any change: which lines does each of them run?
-A mutant is tried by the tests that run its statement, fastest first, then by the slow tests of the same files. It is
+and changed one at a time in a copy. The quick tests run once without any change: which functions does each call?
+A mutant is tried by the tests that call its function, fastest first, then by the slow tests of the same files. It is
 killed when one fails that passes without the change. A survivor is either equivalent or a missing test.
 
 All tests are collected once; each mutant is a forked process in which the functions get the changed code. Only changes
@@ -18,6 +18,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # before Nu
 import argparse
 import ast
 import contextlib
+import cProfile
 import gc
 import json
 import random
@@ -32,6 +33,7 @@ import types
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas  # noqa: F401 (imported once for all mutants)
 import pytest
 import scipy.stats  # noqa: F401
@@ -39,7 +41,6 @@ import sklearn.ensemble
 import sklearn.model_selection
 import sklearn.pipeline
 import sklearn.svm  # noqa: F401
-from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "mercerless"
@@ -167,21 +168,24 @@ def mutant(place):
     return ast.fix_missing_locations(tree), f"{where} [{place.kind}] {'  ->  '.join(shown)}"
 
 
-def statement_lines(tree, line):
-    """The lines of the innermost statement of a function that holds a line, and whether there is one.
+def function_lines(tree, line):
+    """The lines of the innermost function whose body holds a line, and whether there is one.
 
     What stands outside of functions runs once, on import: then the lines are those of its class or module.
     """
-    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
-    inside = [node for node in statements if node.lineno <= line <= node.end_lineno]
-    functions = [node for node in inside if isinstance(node, ast.FunctionDef)]
-    innermost = inside[-1]
-    if functions and innermost is not functions[-1]:
-        body = getattr(innermost, "body", None)
-        return range(innermost.lineno, body[0].lineno if body else innermost.end_lineno + 1), True
-    scopes = functions or [node for node in inside if isinstance(node, ast.ClassDef)]
-    lines = range(scopes[-1].lineno, scopes[-1].end_lineno + 1) if scopes else range(1, 10**6)
-    return lines, False
+    scopes = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        and node.lineno <= line <= node.end_lineno
+    ]
+    if not scopes:
+        return range(1, 10**6), False
+    innermost = scopes[-1]
+    first = min(node.lineno for node in [innermost, *innermost.decorator_list])
+    if isinstance(innermost, ast.FunctionDef) and line >= innermost.body[0].lineno:
+        return range(first, first + 1), True
+    return range(first, innermost.end_lineno + 1), False
 
 
 def in_child(work, seconds):
@@ -214,10 +218,24 @@ def in_child(work, seconds):
 
 
 class Watch:
-    """A plugin of pytest: notes times and failures, keeps some tests and orders them."""
+    """A plugin of pytest: notes times, failures and functions that are called, keeps some tests and orders them."""
 
-    def __init__(self, choose=list):
-        self.choose, self.times, self.failed = choose, {}, []
+    def __init__(self, choose=list, is_profiled=False):
+        self.choose, self.is_profiled = choose, is_profiled
+        self.times, self.failed, self.called = {}, [], {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item):
+        if not self.is_profiled:
+            return (yield)
+        profile = cProfile.Profile()
+        with profile:
+            done = yield
+        for code in (entry.code for entry in profile.getstats()):
+            if not isinstance(code, str) and "/src/mercerless/" in code.co_filename:
+                place = f"{code.co_filename}:{code.co_firstlineno}"
+                self.called.setdefault(place, []).append(item.nodeid)
+        return done
 
     def pytest_collection_modifyitems(self, items):
         items[:] = self.choose(items)
@@ -239,22 +257,25 @@ def run_anew(watch, *options):
     return int(pytest.main([*OPTIONS, *options], [watch])), watch.times, watch.failed
 
 
-def measure(folder):
-    """Which lines every quick test runs, and for how long: `.coverage` and `times.json`."""
-    options = ["-m", "not slow", "--cov", "--cov-context=test", "--cov-report="]
-    _, times, failed = in_child(lambda: run_anew(Watch(), *options), seconds=3600)
-    (folder / "times.json").write_text(json.dumps([times, failed]))
-
-
-def first_failure(items, seconds):
-    """The first of the tests that fails, of those that can be started within so many seconds."""
-    watch = Watch()
+def run_items(items, watch, seconds=np.inf, at_most=np.inf):
+    """Run collected tests, as many as can be started within so many seconds, until so many fail."""
     items[0].config.pluginmanager.register(watch)
     for item, following in zip(items, [*items[1:], None], strict=True):
         item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-        if watch.failed or time.process_time() > seconds:
+        if len(watch.failed) >= at_most or time.process_time() > seconds:
             break
-    return watch.failed[0] if watch.failed else ""
+    return watch
+
+
+def first_failure(items, seconds):
+    return "".join(run_items(items, Watch(), seconds, at_most=1).failed)
+
+
+def measure(items):
+    """How long every quick test takes, which of them fail, and which functions each of them calls."""
+    quick = [item for item in items if not item.get_closest_marker("slow")]
+    watch = run_items(quick, Watch(is_profiled=True))
+    return watch.times, watch.failed, watch.called
 
 
 def change_functions(tree, path):
@@ -275,12 +296,13 @@ class Mutants:
 
     def __init__(self, folder, drawn, slow_seconds):
         self.folder, self.drawn, self.slow_seconds = folder, drawn, slow_seconds
-        times, self.failed = json.loads((folder / "times.json").read_text())
-        self.times = {name: time for name, time in times.items() if name not in self.failed}
-        self.lines = CoverageData(str(folder / ".coverage"))
-        self.lines.read()
 
     def pytest_runtestloop(self, session):
+        measured = self.folder / "measured.json"
+        if not measured.exists():
+            measured.write_text(json.dumps(in_child(lambda: measure(session.items), 3600.0)))
+        times, self.failed, self.called = json.loads(measured.read_text())
+        self.times = {name: time for name, time in times.items() if name not in self.failed}
         print(f"{len(self.failed)} tests fail without any mutant", flush=True)
         self.items = {item.nodeid: item for item in session.items}
         killers = []
@@ -296,12 +318,10 @@ class Mutants:
     def killer_of(self, place):
         """What notices the mutant: a test, the limit of time, or an import that fails; empty if nothing does."""
         tree = mutant(place)[0]
-        lines, in_function = statement_lines(ast.parse(place.path.read_text("utf-8")), place.line)
         path = self.folder / place.path.relative_to(ROOT)
         original = path.read_text(encoding="utf-8")
-        contexts = self.lines.contexts_by_lineno(str(path))
-        names = {name.split("|")[0] for line in lines for name in contexts.get(line, ())}
-        names = sorted(names & self.times.keys() & self.items.keys(), key=self.times.get)
+        lines, in_function = function_lines(ast.parse(original), place.line)
+        names = self.tests_that_call(path, lines)
         seconds = sum(self.times[name] for name in names)
 
         def failure(chosen, limit):
@@ -328,6 +348,17 @@ class Mutants:
             return ""
         finally:
             path.write_text(original, encoding="utf-8")
+
+    def tests_that_call(self, path, lines):
+        """The tests that call a function that begins on one of these lines of a file, fastest first."""
+        called = {tuple(place.rsplit(":", 1)): names for place, names in self.called.items()}
+        names = {
+            name
+            for (file, line), names in called.items()
+            if file == str(path) and int(line) in lines
+            for name in names
+        }
+        return sorted(names & self.times.keys() & self.items.keys(), key=self.times.get)
 
     def fails_anyhow(self, path, original, name):
         path.write_text(original, encoding="utf-8")
@@ -408,8 +439,6 @@ def main():
         os.environ["PYTHONPATH"] = os.pathsep.join(paths)
         sys.path[:0] = paths
         sys.dont_write_bytecode = True
-        if not (folder / "times.json").exists():
-            measure(folder)
         sys.exit(pytest.main(OPTIONS, [Mutants(folder, drawn, options.slow)]))
 
 
