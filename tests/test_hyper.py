@@ -324,6 +324,28 @@ def test_admm_reaches_libsvms_objective(C):
     assert admm.certificate <= 3e-4
 
 
+def test_without_an_intercept_the_machine_is_libsvms_on_both_signs():
+    """Every pair twice, once with the opposite sign: then 0 is an optimal intercept by symmetry."""
+    X = items(7)
+    Y = similarity(X, noise=0.1)
+    size, hyper, pairs = np.sqrt(np.mean(Y**2)), GaussianHyper(1.5), np.array(all_pairs(X))
+    K = hyper(pairs)
+    signed = np.block([[K, -K], [-K, K]])
+    y = np.append(Y.ravel(), -Y.ravel())
+    both = SVR(kernel="precomputed", C=0.25, epsilon=0.05, tol=1e-9).fit(signed, y)
+    expected = both.predict(signed)[:49].reshape(7, 7)
+    model = HyperSVR(
+        hyper,
+        C=0.5 / size,
+        epsilon=0.05 / size,
+        landmarks=None,
+        fit_intercept=False,
+        tol=1e-7,
+        max_iter=20_000,
+    )
+    np.testing.assert_allclose(model.fit(X, Y).kernel_(X), expected, atol=1e-3)
+
+
 def count_blocks(design):
     """The design, and the list of blocks of sections that were evaluated, without samples of items."""
     evaluated = []

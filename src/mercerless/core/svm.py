@@ -103,7 +103,7 @@ def hinge_machines(
     """
     present = np.unique(labels)
     weight = weights_or_ones(weight, len(K))
-    unit = _unit(K)
+    unit = single_precision_unit(K)
     model = SVC(kernel="precomputed", C=C * unit, tol=tol, max_iter=max_iter, random_state=0)
     if len(present) > 1:
         model.fit(K / unit, labels, sample_weight=weight)
@@ -130,7 +130,7 @@ def hinge_machines(
     return machines
 
 
-def _unit(K: NDArray) -> float:
+def single_precision_unit(K: NDArray) -> float:
     """A power of two near the largest entry: libsvm keeps matrices in single precision, from 1e-38 to 1e38."""
     largest = largest_entry(K)
     return float(np.ldexp(1.0, np.frexp(largest)[1])) if largest > 0.0 else 1.0
@@ -156,7 +156,7 @@ def tube_machine(
 ) -> Machine:
     """Minimize ``coef' K coef / 2 + C sum(weight * max(0, |y - f| - epsilon))`` for a positive semi-definite `K`."""
     weight = weights_or_ones(weight, len(K))
-    unit = _unit(K)
+    unit = single_precision_unit(K)
     model = SVR(kernel="precomputed", C=C * unit, epsilon=epsilon, tol=tol, max_iter=max_iter)
     model.random_state = 0  # libsvm takes a seed of the global generator otherwise
     model.fit(K / unit, y, sample_weight=weight)

@@ -14,6 +14,7 @@ from sklearn.svm import SVC, SVR
 
 from mercerless.core.folds import find_copies
 from mercerless.core.memory import row_blocks
+from mercerless.core.svm import single_precision_unit
 from mercerless.dank.quartic import Quartic, duality_gap, gap_scale, snap, solve_quartic
 from mercerless.dank.thresholds import LIMITS
 
@@ -44,38 +45,30 @@ class DankTask(NamedTuple):
 
 
 def plain_machine(task: DankTask, data: NDArray, C: float, tol: float, **kernel: Any) -> NDArray:
-    """Dual solution of libsvm's machine, the same for equal rows; zero if all targets are equal."""
+    """Dual solution of libsvm's machine, the same for equal rows; zero if all targets are equal.
+
+    Targets are of unit size, since libsvm's tolerance is absolute.
+    """
     if np.ptp(task.target) == 0:
         return np.zeros(len(task.rows))
-    # libsvm's tolerance is absolute, so regression targets are brought to unit size first
-    size = 1.0 if task.is_classification else float(np.ptp(task.target))
-    # it keeps matrices in single precision, so these are too
     unit = 1.0
     if kernel.get("kernel") == "precomputed":
-        unit = _power_of_two_below(float(np.abs(data).max(initial=0.0)))
-        scaled = data if unit == 1.0 else data / unit
-    else:  # its squared distances lose their digits far from the origin
+        unit = single_precision_unit(data)
+        scaled = data / unit
+    else:  # squared distances lose their digits far from the origin
         scaled = data - np.median(data, axis=0)
     if task.is_classification:
-        model = SVC(C=C * unit, tol=tol, random_state=0, **kernel)
-        model.fit(scaled, task.target, sample_weight=task.weight)
+        model = SVC(C=C * unit, tol=tol, **kernel)
     else:
-        model = SVR(C=C * unit / size, epsilon=task.epsilon / size, tol=tol, **kernel)
-        model.random_state = 0  # libsvm takes a seed of the global generator otherwise
-        model.fit(scaled, (task.target - task.target.mean()) / size, sample_weight=task.weight)
+        model = SVR(C=C * unit, epsilon=task.epsilon, tol=tol, **kernel)
+    model.random_state = 0  # libsvm takes a seed of the global generator otherwise
+    model.fit(scaled, task.target, sample_weight=task.weight)
     v = np.zeros(len(task.rows))
-    v[model.support_] = size / unit * model.dual_coef_[0]
+    v[model.support_] = model.dual_coef_[0] / unit
     # libsvm's share between equal rows is arbitrary
     copies = find_copies(np.column_stack([data, task.target]))
     of_copies = np.bincount(copies, v) / np.bincount(copies, task.weight)
     return task.weight * of_copies[copies]
-
-
-def _power_of_two_below(size: float) -> float:
-    """The largest power of two that is not larger; 1 for 0. Dividing by it changes no digit."""
-    if size == 0.0:
-        return 1.0
-    return float(np.ldexp(1.0, np.frexp(size)[1] - 1))
 
 
 class DankStep(NamedTuple):

@@ -334,7 +334,7 @@ class HyperSVR(_HyperLearner):
         The target on pairs, see `HyperRidge`.
     landmarks : int, ndarray of shape (n_landmarks, 2, n_features), "auto" or None, default="auto"
         Number of sections in the expansion, or pairs, see `HyperRidge`; solved by ADMM. None uses all pairs, solved by
-        libsvm.
+        libsvm if there is an intercept.
     fit_intercept : bool, default=True
         Whether a constant is added to the kernel.
     cv : int, splitter or iterable, default=5

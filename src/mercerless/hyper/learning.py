@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.core.memory import check_memory
+from mercerless.core.svm import tube_machine
 from mercerless.hyper.solver import (
     BlockDesign,
     Design,
@@ -16,7 +17,6 @@ from mercerless.hyper.solver import (
     ridge_cg,
     ridge_exact,
     svr_admm,
-    svr_exact,
     whiten,
 )
 from mercerless.hyper.targets import PairTarget
@@ -78,10 +78,13 @@ def learn_kernel(
     hyper = task.hyper_kernel
     if isinstance(hyper, TensorHyper):
         return _learn_tensor(task, X, target, random)
-    if task.landmarks is None:
-        return _learn_all_pairs(task, X, target)
     pairs = task.landmarks
-    if not isinstance(pairs, np.ndarray):
+    if pairs is None and (task.epsilon is None or task.fit_intercept):
+        return _learn_all_pairs(task, X, target)
+    if pairs is None:  # libsvm's machines have an intercept
+        first, second, _ = pair_index(len(X))
+        pairs = take_pairs(X, first, second)
+    elif not isinstance(pairs, np.ndarray):
         pairs = random_pairs(X, pairs, random)
     centers = hyper.centers_of(pairs)
     design = make_design(hyper, X, centers)
@@ -148,7 +151,8 @@ def _learn_all_pairs(
         solution = ridge_exact(K, y, weight, task.alpha, task.fit_intercept)
     else:
         C = loss_weight(task.alpha, len(X))
-        solution = svr_exact(K, y, weight, C, task.epsilon, task.fit_intercept, tol=task.tol)
+        machine = tube_machine(K, y, C, task.epsilon, weight, tol=task.tol)
+        solution = HyperSolution(machine.coef, machine.intercept, machine.gap, machine.n_iter)
     coef = solution.coef * hyper.center_scale(pairs)
     return HyperExpansion(hyper, hyper.centers_of(pairs), coef, solution.intercept), solution
 
@@ -200,9 +204,9 @@ def check_memory_of(task: Regression, X: NDArray) -> None:
         check_memory(need, f"The similarities of {n} items", remedy="use fewer items or trend=None")
     elif task.landmarks is None:
         n_pairs = n * (n + 1) // 2
-        twice = task.epsilon is not None and not task.fit_intercept  # every pair comes twice
-        need = (4 if twice else 1) * 34.0 * n_pairs**2
-        check_memory(need, f"The hyper-kernel matrix of {n_pairs} pairs", remedy="set landmarks")
+        check_memory(
+            34.0 * n_pairs**2, f"The hyper-kernel matrix of {n_pairs} pairs", remedy="set landmarks"
+        )
     else:
         n_centers = (
             len(task.landmarks) if isinstance(task.landmarks, np.ndarray) else task.landmarks

@@ -16,7 +16,6 @@ from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
 from mercerless.core.memory import memory_budget
-from mercerless.core.svm import tube_machine
 from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.hyper import pair_index
 
@@ -125,22 +124,15 @@ class NormalEquations(NamedTuple):
     square: float  # y.y
     n_pairs: float  # ordered pairs that were used
 
-    def __add__(self, other: "NormalEquations") -> "NormalEquations":  # type: ignore[override]
-        gram = self.gram + other.gram
-        rhs = self.rhs + other.rhs
-        return NormalEquations(gram, rhs, self.square + other.square, self.n_pairs + other.n_pairs)
-
     @classmethod
     def total(cls, parts: Sequence["NormalEquations"]) -> "NormalEquations":
         """The sum of several."""
         gram = parts[0].gram.copy()
-        rhs = parts[0].rhs.copy()
         for part in parts[1:]:
             gram += part.gram
-            rhs += part.rhs
+        rhs = np.sum([part.rhs for part in parts], axis=0)
         square = sum(part.square for part in parts)
-        n_pairs = sum(part.n_pairs for part in parts)
-        return cls(gram, rhs, square, n_pairs)
+        return cls(gram, rhs, square, sum(part.n_pairs for part in parts))
 
     def errors(self, coef: NDArray) -> NDArray:
         """``|B c - y|^2`` for every column of coefficients."""
@@ -184,39 +176,6 @@ def ridge_exact(
     return HyperSolution(coef, intercept, float(np.linalg.norm(residual) / size))
 
 
-def svr_exact(
-    K: NDArray,
-    y: NDArray,
-    weight: NDArray,
-    C: float,
-    epsilon: float,
-    fit_intercept: bool = True,
-    *,
-    tol: float = 1e-3,
-) -> HyperSolution:
-    """Solve ``min_c c.K.c / 2 + C sum_r w_r max(0, |(K c)_r + b - y_r| - epsilon)`` over unordered pairs r by libsvm.
-
-    Assumes K positive semi-definite. Certificate: the relative duality gap. libsvm always has an intercept; without
-    one, every pair comes twice, once with the opposite sign (``s s' K`` and ``s y`` for signs s, at half the weight),
-    where 0 is an optimal intercept by symmetry. That takes four times the memory. libsvm's tolerance is absolute, so
-    targets are to be of unit size.
-    """
-    if fit_intercept:
-        machine = tube_machine(K, y, C, epsilon, weight, tol=tol)
-        return HyperSolution(machine.coef, machine.intercept, machine.gap, machine.n_iter)
-    signed = np.block([[K, -K], [-K, K]])
-    twice = np.append(weight, weight)
-    machine = tube_machine(signed, np.append(y, -y), C / 2, epsilon, twice, tol=tol)
-    coef = machine.coef[: len(y)] - machine.coef[len(y) :]
-    values = K @ coef
-    square_norm = float(coef @ values)
-    losses = np.maximum(0.0, np.abs(y - values) - epsilon)
-    primal = square_norm / 2 + C * float(weight @ losses)
-    dual = float(y @ coef) - epsilon * float(np.abs(coef).sum()) - square_norm / 2
-    gap = (primal - dual) / max(abs(primal), np.finfo(float).tiny)
-    return HyperSolution(coef, 0.0, gap, machine.n_iter)
-
-
 def normal_equations(
     design: Design,
     target: Target,
@@ -237,7 +196,10 @@ def normal_equations(
     q = p + fit_intercept
     # a product with small blocks takes less than a triangular solve
     inverse = None if whitening is None else dtrtri(whitening, lower=1)[0]
-    total = NormalEquations(np.zeros((q, q)), np.zeros(q), 0.0, 0.0)
+    gram = np.zeros((q, q))
+    rhs = np.zeros(q)
+    square = 0.0
+    n_pairs = 0.0
     for left, right, weight in _blocks(n, rows, columns, 24 * q + design.bytes_per_pair, 2**25):
         y, B, pair_weight = _equations_of_block(design, target, left, right)
         if inverse is not None:
@@ -252,11 +214,11 @@ def normal_equations(
         if not used.all():
             B = B[used]
             y = y[used]
-        n_pairs = float(np.sum(pair_weight[used]))
-        total += NormalEquations(
-            weight * (B.T @ B), weight * (B.T @ y), weight * float(y @ y), weight * n_pairs
-        )
-    return total
+        gram += weight * (B.T @ B)
+        rhs += weight * (B.T @ y)
+        square += weight * float(y @ y)
+        n_pairs += weight * float(np.sum(pair_weight[used]))
+    return NormalEquations(gram, rhs, square, n_pairs)
 
 
 def _equations_of_block(
