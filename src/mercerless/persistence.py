@@ -28,21 +28,12 @@ __all__ = ["describe", "load", "save"]
 
 #: Types of other packages that fitted models hold: containers that do nothing when they are made.
 TRUSTED = frozenset(
-    {
-        "functools.partial",
-        "numpy.dtype",
-        "scipy.sparse._csr.csr_array",
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.compose._column_transformer._RemainderColsList",
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.metrics._dist_metrics.EuclideanDistance64",
-        "sklearn.model_selection._split.KFold",
-        "sklearn.model_selection._split.StratifiedKFold",
-        "sklearn.neighbors._kd_tree.KDTree",
-        "sklearn.tree._tree.Tree",
-        "sklearn.utils.validation.check_array",
-    }
+    """functools.partial numpy.dtype scipy.sparse._csr.csr_array sklearn.calibration._CalibratedClassifier
+    sklearn.calibration._SigmoidCalibration sklearn.compose._column_transformer._RemainderColsList
+    sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor
+    sklearn.metrics._dist_metrics.EuclideanDistance64 sklearn.model_selection._split.KFold
+    sklearn.model_selection._split.StratifiedKFold sklearn.neighbors._kd_tree.KDTree sklearn.tree._tree.Tree
+    sklearn.utils.validation.check_array""".split()
 )
 #: Parts of this package with classes of fitted models.
 _PARTS = "asymmetric comparison.baselines core dank hyper kernels krein lab lowrank similarity spectra table"

@@ -30,20 +30,21 @@ class Standardizer(NamedTuple):
 
     @classmethod
     def fit(cls, A: Any, weight: NDArray | None = None) -> Self:
-        """Learn mean and standard deviation of every column of A (n, d), in units in which squares do not overflow."""
+        """Learn mean and standard deviation of every column of A (n, d)."""
         weight = weights_or_ones(weight, len(A))
         arrays = [A, weight / weight.sum()]
-        total = partial(reduce_rows, arrays=arrays, bytes_per_row=24.0 * A.shape[1])
+        total = partial(
+            reduce_rows,
+            combine=np.add,
+            arrays=arrays,
+            bytes_per_row=24.0 * A.shape[1],
+            budget=BLOCK_BYTES,
+        )
         first = take_rows(A, np.zeros(1, dtype=int))[0].astype(np.float64)
-        largest = total(partial(_largest_deviation, origin=first), np.maximum, budget=BLOCK_BYTES)
-        unit = np.where(largest > 0, largest, 1.0)
-        moment = partial(_moment, origin=first, unit=unit, power=1)
-        mean = first + unit * total(moment, np.add, budget=BLOCK_BYTES)
-        moment = partial(_moment, origin=mean, unit=unit, power=2)
-        std = unit * np.sqrt(total(moment, np.add, budget=BLOCK_BYTES))
+        mean = first + total(partial(_moment, origin=first, power=1))
+        std = np.sqrt(total(partial(_moment, origin=mean, power=2)))
         rounding = 1e-6 if A.dtype == np.float32 else 1e-13
-        is_constant = (largest == 0) | (std <= rounding * np.abs(mean))
-        return cls(mean, np.where(is_constant, np.inf, std))
+        return cls(mean, np.where(std <= rounding * np.abs(mean), np.inf, std))
 
     def __call__(self, A: NDArray) -> NDArray:
         """Standardized columns."""
@@ -59,12 +60,8 @@ class Standardizer(NamedTuple):
         return self.mean + Z * self.spread
 
 
-def _largest_deviation(A: NDArray, share: NDArray, origin: NDArray) -> NDArray:
-    return np.abs(A[share > 0] - origin).max(axis=0, initial=0.0)
-
-
-def _moment(A: NDArray, share: NDArray, origin: NDArray, unit: NDArray, power: int) -> NDArray:
-    return share @ ((A - origin) / unit) ** power
+def _moment(A: NDArray, share: NDArray, origin: NDArray, power: int) -> NDArray:
+    return share @ (A - origin) ** power
 
 
 def length_scales(X: Any, weight: NDArray | None = None) -> NDArray:
