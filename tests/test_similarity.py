@@ -94,7 +94,7 @@ def test_extreme_targets_do_not_decide():
 
 def test_families_and_the_whole_have_figures():
     scores = distances().fit(D[:N, :N], THREE[:N]).family_scores_
-    assert {"clip", "flip", "square", "rows", "gaussian", "profiles", "shares"} <= set(scores)
+    assert {"clip", "flip", "square", "gaussian", "profiles", "shares"} <= set(scores)
     assert scores["stack"]["log_loss"] <= min(s["log_loss"] for s in scores.values()) + 0.05
     assert sum(s["weight"] for name, s in scores.items() if name != "stack") == pytest.approx(1.0)
 

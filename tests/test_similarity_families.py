@@ -17,6 +17,8 @@ Y = np.where(np.arange(3) == LABELS[:, None], 1.0, -1.0)
 TRAIN, NEW = slice(0, 40), slice(40, 60)
 D = cdist(X, X, "cityblock")
 PENALTIES = (1e-3, 1e-1)
+COUNTS = (1, 3, 5, 9, 15, 25)
+CLASSES = ((1, False), (1, True), (3, False), (3, True))
 
 
 def blocks(landmarks=None, weight=None, kind="distance", D=D):
@@ -44,19 +46,18 @@ def unit_of(squares, landmarks=None):
 
 
 @pytest.mark.parametrize("landmarks", [None, np.arange(0, 40, 4)])
-def test_rows_and_gaussians_are_ridge_regressions(landmarks):
+def test_gaussians_are_ridge_regressions(landmarks):
     known, new = blocks(landmarks)
     A, B = known.distances, new.distances
     unit = unit_of(A**2, landmarks)
-    cases = [
-        (f.Rows("rows", PENALTIES), *standardized(A, B)),
-        (f.Gaussians("g", PENALTIES), np.exp(-3 * A**2 / unit), np.exp(-3 * B**2 / unit)),
-        (f.Gaussians("g", PENALTIES, power=1), *(np.exp(-C / np.sqrt(unit)) for C in (A, B))),
-    ]
-    for family, F, G in cases:
-        scores = family.fit(known, Y[TRAIN]).scores(new)
-        for penalty, score in zip(PENALTIES, scores):
-            assert_allclose(score, ridge(F, G, np.ones(40), penalty), atol=1e-8)
+    features = {
+        2: [np.exp(-3 * C**2 / unit) for C in (A, B)],
+        1: [np.exp(-C / np.sqrt(unit)) for C in (A, B)],
+    }
+    settings = [(power, penalty) for power in features for penalty in PENALTIES]
+    scores = f.Gaussians("g", settings).fit(known, Y[TRAIN]).scores(new)
+    for (power, penalty), score in zip(settings, scores):
+        assert_allclose(score, ridge(*features[power], np.ones(40), penalty), atol=1e-8)
 
 
 def test_weights_are_those_of_ridge_regression():
@@ -65,7 +66,7 @@ def test_weights_are_those_of_ridge_regression():
     known, new = blocks(weight=weight)
     unit = unit_of(known.squares)
     F, G = (np.exp(-3 * block.squares / unit) for block in (known, new))
-    score = f.Gaussians("g", PENALTIES[1:]).fit(known, Y[TRAIN]).scores(new)[0]
+    score = f.Gaussians("g", [(2, PENALTIES[1])]).fit(known, Y[TRAIN]).scores(new)[0]
     assert_allclose(score, ridge(F, G, weight, PENALTIES[1]), atol=1e-8)
 
 
@@ -78,7 +79,9 @@ def test_spectral_families_are_ridge_regressions_on_the_changed_spectrum(name):
     K = (vectors * changed) @ vectors.T
     target = Y[TRAIN] - Y[TRAIN].mean(axis=0)
     again = known.new(D[TRAIN, TRAIN], np.zeros(40))
-    scores = f.Spectral(name, PENALTIES).fit(known, Y[TRAIN]).scores(again)
+    scores = (
+        f.Spectral("spectrum", [(name, p) for p in PENALTIES]).fit(known, Y[TRAIN]).scores(again)
+    )
     for penalty, score in zip(PENALTIES, scores):
         ridged = K + penalty * np.linalg.norm(K) * np.eye(40)
         assert_allclose(
@@ -97,22 +100,22 @@ def test_profiles_are_kernel_ridge_regression_on_rows():
     ridged = ridged + 0.01 * np.linalg.norm(ridged) * np.eye(40)
     dual = center @ np.linalg.solve(ridged, center @ Y[TRAIN])
     level = Y[TRAIN].mean(axis=0) - (K @ dual).mean(axis=0)
-    score = f.Profiles("profiles", [0.01]).fit(known, Y[TRAIN]).scores(new)[0]
+    score = f.Profiles("profiles", [(1.0, 0.01)]).fit(known, Y[TRAIN]).scores(new)[0]
     assert_allclose(score, T @ dual + level, atol=1e-8)
 
 
 def test_profiles_of_many_rows_are_close_to_exact_ones(monkeypatch):
     known, new = blocks(np.arange(8))
-    exact = f.Profiles("profiles", [1e-2]).fit(known, Y[TRAIN]).scores(new)
+    exact = f.Profiles("profiles", [(1.0, 1e-2)]).fit(known, Y[TRAIN]).scores(new)
     monkeypatch.setattr(f, "POINTS", 39)
-    placed = f.Profiles("profiles", [1e-2]).fit(known, Y[TRAIN]).scores(new)
+    placed = f.Profiles("profiles", [(1.0, 1e-2)]).fit(known, Y[TRAIN]).scores(new)
     assert_allclose(placed, exact, atol=0.15)
 
 
 def test_the_embedding_of_vectors_keeps_their_distances():
     E = cdist(X, X)
     known, new = blocks(np.arange(0, 40, 4), D=E)
-    family = f.Embedding("embedding", [1e-2]).fit(known, Y[TRAIN])
+    family = f.Embedding("embedding", [(1.0, 1e-2)]).fit(known, Y[TRAIN])
     places = np.vstack([family.place(known), family.place(new)])
     assert_allclose(cdist(places, places), E / np.sqrt(known.scale), atol=1e-6)
 
@@ -122,13 +125,13 @@ def test_landmarks_that_are_no_items_have_all_families_but_those_of_classes():
         D[TRAIN, NEW], np.zeros(40), "distance", weight=np.ones(40), center_rows=np.full(20, -1)
     )
     names = {family.name for family in outside.families(classify=True)}
-    assert names == {"rows", "gaussian", "profiles", "neighbors"}
+    assert names == {"gaussian", "profiles", "neighbors"}
 
 
 def test_neighbors_are_those_of_scikit_learn():
     known, new = blocks()
-    scores = f.Neighbors("neighbors").fit(known, Y[TRAIN]).scores(new)
-    for count, score in zip((1, 3, 5, 9, 15, 25), scores):
+    scores = f.Neighbors("neighbors", COUNTS).fit(known, Y[TRAIN]).scores(new)
+    for count, score in zip(COUNTS, scores):
         model = KNeighborsRegressor(count, metric="precomputed").fit(D[TRAIN, TRAIN], Y[TRAIN])
         assert_allclose(score, model.predict(D[NEW, TRAIN]))
 
@@ -140,8 +143,8 @@ def test_weights_of_neighbors_are_repetition():
         D[np.ix_(rows, rows)], np.zeros(len(rows)), "distance", weight=np.ones(len(rows))
     )
     known, new = blocks(weight=counts.astype(float))
-    weighted = f.Neighbors("n").fit(known, Y[TRAIN]).scores(new)
-    plain = f.Neighbors("n").fit(repeated, Y[rows])
+    weighted = f.Neighbors("n", COUNTS).fit(known, Y[TRAIN]).scores(new)
+    plain = f.Neighbors("n", COUNTS).fit(repeated, Y[rows])
     assert_allclose(weighted, plain.scores(repeated.new(D[40:60][:, rows], None)))
 
 
@@ -150,18 +153,20 @@ def test_neighbors_of_equal_distance_share_the_votes_whatever_their_order():
     order = RNG.permutation(40)
     known, new = blocks(D=steps)
     shuffled = Block.of(steps[np.ix_(order, order)], np.zeros(40), "distance", weight=np.ones(40))
-    one = f.Neighbors("n").fit(known, Y[TRAIN]).scores(new)
+    one = f.Neighbors("n", COUNTS).fit(known, Y[TRAIN]).scores(new)
     other = (
-        f.Neighbors("n").fit(shuffled, Y[order]).scores(shuffled.new(steps[40:60][:, order], None))
+        f.Neighbors("n", COUNTS)
+        .fit(shuffled, Y[order])
+        .scores(shuffled.new(steps[40:60][:, order], None))
     )
     assert_allclose(one, other, atol=1e-12)
 
 
 def test_distances_to_classes_by_brute_force():
     known, new = blocks()
-    scores = f.ClassDistances("classes").fit(known, Y[TRAIN]).scores(new)
+    scores = f.ClassDistances("classes", CLASSES).fit(known, Y[TRAIN]).scores(new)
     unit = np.median(D[TRAIN, TRAIN][~np.eye(40, dtype=bool)])
-    for setting, score in zip(((1, False), (1, True), (3, False), (3, True)), scores):
+    for setting, score in zip(CLASSES, scores):
         count, is_log = setting
         away = np.empty((20, 3))
         for label in range(3):
@@ -174,13 +179,13 @@ def test_held_out_landmarks_have_no_class():
     known, _ = blocks(np.arange(0, 40, 4))
     train, test = known.split(np.arange(20), np.arange(20, 40))
     assert (train.center_rows >= 0).sum() == 5 and train.similarities.shape == (20, 10)
-    fitted = f.ClassDistances("classes").fit(train, Y[:20])
+    fitted = f.ClassDistances("classes", CLASSES).fit(train, Y[:20])
     assert set(fitted.rows) == {0, 4, 8, 12, 16}
     assert np.all(np.isfinite(fitted.scores(test)))
 
 
 def test_held_out_items_are_no_centers():
-    train, test = blocks()[0].split(np.arange(30), np.arange(30, 40))
+    train, test = blocks()[0].single().split(np.arange(30), np.arange(30, 40))
     assert train.similarities.shape == (30, 30) and test.similarities.shape == (10, 30)
     assert train.similarities.dtype == np.float32
 
@@ -188,17 +193,17 @@ def test_held_out_items_are_no_centers():
 def test_shares_by_brute_force():
     K = np.exp(-D)
     known, new = blocks(kind="similarity", D=K)
-    family = f.Shares("shares", [1e-3]).fit(known, Y[TRAIN])
+    family = f.Shares("shares", [(None, 1e-3)]).fit(known, Y[TRAIN])
     onehot = (Y[TRAIN] > 0).astype(float)
     S = K[TRAIN, TRAIN] - np.diag(np.diagonal(K)[TRAIN])
     P = S / S.sum(axis=1, keepdims=True)
     R = K[NEW, TRAIN] / K[NEW, TRAIN].sum(axis=1, keepdims=True)
     assert_allclose(
-        family.features(new) * family.scale, np.sqrt(np.hstack([R @ onehot, R @ P @ onehot]))
+        family.features(new, None) * family.scale, np.sqrt(np.hstack([R @ onehot, R @ P @ onehot]))
     )
     two_steps = P @ P
     np.fill_diagonal(two_steps, 0.0)
-    own = f.Shares("shares", [1e-3]).prepared(known, Y[TRAIN]).known_features * family.scale
+    own = f.Shares("shares", [(None, 1e-3)]).prepared(known, Y[TRAIN]).known_features * family.scale
     assert_allclose(own, np.sqrt(np.hstack([P @ onehot, two_steps @ onehot])), atol=1e-12)
 
 
@@ -206,7 +211,9 @@ def test_no_item_votes_for_itself():
     known, _ = blocks(kind="similarity", D=np.exp(-D))
     other = Y[TRAIN].copy()
     other[7] = other[7][[1, 2, 0]]
-    one, two = (f.Shares("s", [1e-3]).prepared(known, targets) for targets in (Y[TRAIN], other))
+    one, two = (
+        f.Shares("s", [(None, 1e-3)]).prepared(known, targets) for targets in (Y[TRAIN], other)
+    )
     assert_allclose(one.known_features[7] * one.scale, two.known_features[7] * two.scale)
 
 

@@ -7,7 +7,8 @@ Every automatic learner makes held-out predictions of all its settings, and `ave
     proba = average(new_scores)                       # scores of these settings, (n_kept, n_new, n_classes)
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -44,18 +45,27 @@ class Average:
 
     kept: NDArray  # (n_kept,), which of the candidates take part
     weights: NDArray  # (n_kept,), at least 0; for classes their sum is 1
-    residual: (
-        float  # the certificate: largest relative violation of the weights' optimality conditions
-    )
+    # the certificate: largest relative violation of the weights' optimality conditions
+    residual: float
     calibration: Calibration | None = None
     temperature: float = 1.0  # the power of averaged probabilities
+    best: Mapping[Hashable, int] = field(default_factory=dict)  # place among these of every kind
     out_of_fold: NDArray | None = None  # (n, q), by averages of the other parts
+    #: the same (n, q) of the best setting of every kind alone
+    kinds_out_of_fold: Mapping[Hashable, NDArray] = field(default_factory=dict)
+
+    def members(self, scores: NDArray) -> NDArray:
+        """Probabilities or numbers of every kept setting, from its scores (n_kept, n, q)."""
+        return scores if self.calibration is None else self.calibration(scores)
+
+    def combine(self, members: NDArray) -> NDArray:
+        """The average of `members`."""
+        mean = np.tensordot(self.weights, members, 1)
+        return mean if self.calibration is None else sharpen(mean, self.temperature)
 
     def __call__(self, scores: NDArray) -> NDArray:
         """Probabilities or numbers (n, q) from scores of the kept settings (n_kept, n, q)."""
-        if self.calibration is None:
-            return np.tensordot(self.weights, scores, 1)
-        return sharpen(np.tensordot(self.weights, self.calibration(scores), 1), self.temperature)
+        return self.combine(self.members(scores))
 
     def take(self, settings: Any) -> "Average":
         """The same average of some of its settings, such as those of positive weight."""
@@ -107,12 +117,16 @@ def average_of(
     if parts is None:
         return average
     out_of_fold = np.empty(scores.shape[1:])
+    of_kinds = {kind: np.empty(scores.shape[1:]) for kind in average.best}
     for number in np.unique(parts):
         train = parts != number
         test = ~train
         part = _fit(scores[:, train], target[train], weight[train], classify, kinds, pull)
-        out_of_fold[test] = part(scores[part.kept][:, test])
-    return replace(average, out_of_fold=out_of_fold)
+        members = part.members(scores[part.kept][:, test])
+        out_of_fold[test] = part.combine(members)
+        for kind, place in part.best.items():
+            of_kinds[kind][test] = members[place]
+    return replace(average, out_of_fold=out_of_fold, kinds_out_of_fold=of_kinds)
 
 
 def _fit(
@@ -120,13 +134,16 @@ def _fit(
 ) -> Average:
     """Screen, calibrate, weigh and sharpen."""
     kept = np.arange(len(scores))
+    best = {}
     if kinds is not None:
-        kept = best_of(kinds, scores, target, weight, classify)
+        leaders = best_of(kinds, scores, target, weight, classify)
+        kept = np.sort(np.concatenate(list(leaders.values())))
+        best = {kind: int(np.searchsorted(kept, own[0])) for kind, own in leaders.items()}
         scores = scores[kept]
     strength = pull * np.sqrt(len(kept))
     if not classify:
         weights, residual = _weigh(scores, target, weight, strength, relative=True)
-        return Average(kept, weights, residual)
+        return Average(kept, weights, residual, best=best)
     onehot = np.eye(scores.shape[2])[target]
     calibration = calibrate(scores, onehot, weight)
     proba = calibration(scores)
@@ -134,13 +151,14 @@ def _fit(
     total = weights.sum()
     weights = weights / total if total > 0.0 else np.full(len(kept), 1.0 / len(kept))
     temperature = fit_temperature(np.tensordot(weights, proba, 1), onehot, weight)
-    return Average(kept, weights, max(residual, calibration.gradient), calibration, temperature)
+    residual = max(residual, calibration.gradient)
+    return Average(kept, weights, residual, calibration, temperature, best)
 
 
 def best_of(
-    kinds: Any, scores: NDArray, target: NDArray, weight: NDArray, classify: bool
-) -> NDArray:
-    """Positions of the best settings of every kind, ascending.
+    kinds: Sequence[Hashable], scores: NDArray, target: NDArray, weight: NDArray, classify: bool
+) -> dict[Hashable, list[int]]:
+    """The best settings of every kind, the best first.
 
     Classes are judged by the squared correlation of scores and class indicators, which is what one slope and one bias
     per class explain, so that nothing needs to be calibrated; numbers by their squared error.
@@ -149,20 +167,17 @@ def best_of(
     if classify:
         onehot = np.eye(scores.shape[2])[target]
         centered = scores - (share @ scores)[:, None]
-        products = np.einsum("mnq,nq,n->m", centered, onehot - share @ onehot, share)
-        variance = np.einsum("mnq,mnq,n->m", centered, centered, share)
+        products = np.einsum("mnq,nq->m", centered, share[:, None] * (onehot - share @ onehot))
+        variance = np.einsum("mnq,mnq->mn", centered, centered) @ share
         quality = np.sign(products) * products**2 / np.maximum(variance, np.finfo(float).tiny)
     else:
         quality = -((scores - target) ** 2).mean(axis=2) @ share
-    order = np.argsort(-quality, kind="stable")
-    counts: dict[Any, int] = {}
-    best = []
-    for position in order.tolist():
-        kind = kinds[position]
-        counts[kind] = counts.get(kind, 0) + 1
-        if counts[kind] <= N_BEST:
-            best.append(position)
-    return np.sort(best)
+    leaders: dict[Hashable, list[int]] = {}
+    for position in np.argsort(-quality, kind="stable").tolist():
+        own = leaders.setdefault(kinds[position], [])
+        if len(own) < N_BEST:
+            own.append(position)
+    return leaders
 
 
 def _weigh(

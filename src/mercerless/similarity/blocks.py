@@ -16,15 +16,18 @@ from mercerless.similarity.families import (
     Gaussians,
     Neighbors,
     Profiles,
-    Rows,
     Shares,
     Spectral,
     center,
+    median_square,
 )
 from mercerless.spectra import as_similarities
 
 #: Penalties of ridge regressions, relative to the matrix that they are added to.
 PENALTIES = tuple(10.0**power for power in range(-5, 2))
+SPECTRAL = [(mode, penalty) for mode in ("clip", "flip", "square") for penalty in PENALTIES]
+NEIGHBORS = (5, 15)
+CLASSES = ((1, False), (1, True), (3, False), (3, True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,7 @@ class Block:
     kind: str
     all_items: bool  # every training row is a center: held-out rows are no centers
     symmetric: bool  # and k(x, z) = k(z, x): there is a spectrum
+    unit: float  # median squared distance between different items
     scale: float = (
         1.0  # by which given similarities are divided: a power of two, so that no digit is lost
     )
@@ -71,7 +75,10 @@ class Block:
         if all_items:
             np.fill_diagonal(squares, 0.0)
         is_spectral = symmetric and all_items
-        return cls(S, squares, weight, center_rows, center_own, kind, all_items, is_spectral, scale)
+        unit = median_square(squares, center_rows)
+        return cls(
+            S, squares, weight, center_rows, center_own, kind, all_items, is_spectral, unit, scale
+        )
 
     def new(self, matrix: NDArray, own: NDArray | None) -> "Block":
         """New rows compared with the same centers; unknown comparisons with themselves are the centers' mean."""
@@ -95,22 +102,29 @@ class Block:
             symmetric=False,
         )
 
-    def plus(self, others: Sequence["Block"], units: Sequence[float]) -> "Block":
+    def plus(self, others: Sequence["Block"]) -> "Block":
         """The sum of the squared distances of this block and others, each relative to its unit."""
         squares = np.zeros_like(self.squares)
-        for block, unit in zip((self, *others), units):
-            squares += block.squares / unit
+        for block in (self, *others):
+            squares += block.squares / block.unit
         return replace(
             self,
             similarities=-0.5 * squares,
             squares=squares,
-            center_own=np.zeros(len(self.center_own)),
+            center_own=np.zeros_like(self.center_own),
             kind="distance",
+            unit=median_square(squares, self.center_rows),
             scale=1.0,
         )
 
+    def single(self) -> "Block":
+        """The same in single precision and one layout, in which models are fitted."""
+        names = ("similarities", "squares", "weight", "center_own")
+        arrays = {name: getattr(self, name).astype(np.float32, order="C") for name in names}
+        return replace(self, **arrays)
+
     def split(self, train: NDArray, test: NDArray) -> tuple["Block", "Block"]:
-        """The training and the held-out rows of a fold, in single precision: folds only choose and weigh."""
+        """The training and the held-out rows of a fold."""
         place = np.full(len(self.similarities), -1)
         place[train] = np.arange(len(train))
         center_rows = np.where(self.center_rows >= 0, place[self.center_rows], -1)
@@ -119,12 +133,11 @@ class Block:
             kept = np.flatnonzero(center_rows >= 0)
 
         def part(rows: NDArray, is_new: bool) -> Block:
-            weight = self.weight[rows] / self.weight[rows].mean()
             return replace(
                 self,
-                similarities=self.similarities[np.ix_(rows, kept)].astype(np.float32),
-                squares=self.squares[np.ix_(rows, kept)].astype(np.float32),
-                weight=weight.astype(np.float32),
+                similarities=self.similarities[np.ix_(rows, kept)],
+                squares=self.squares[np.ix_(rows, kept)],
+                weight=self.weight[rows] / self.weight[rows].mean(),
                 center_rows=center_rows[kept],
                 center_own=self.center_own[kept],
                 is_new=is_new,
@@ -139,30 +152,30 @@ class Block:
 
     def families(self, classify: bool) -> Sequence[Family]:
         """The families of learners on these comparisons."""
-        some = PENALTIES[1:4]
-        few = PENALTIES[:4]
-        votes = Shares("shares", few) if classify else Cosines("cosines", PENALTIES[1:5])
+        plain = [(None, penalty) for penalty in PENALTIES[:5]]
+        cosines = Cosines("cosines", plain[1:])
+        votes = Shares("shares", plain[:4]) if classify else cosines
         known = self.center_rows[self.center_rows >= 0]
         if len(known) > len(np.unique(known)):  # both directions
-            cosines = Cosines("cosines", PENALTIES[1:5])
             return [votes, cosines] if classify and self.all_items else [cosines]
+        widths = (1.0,) if classify and self.all_items else (1.0, 0.3)
+        profiles = [(width, penalty) for width in widths for penalty in PENALTIES[:4]]
+        powers = (2, 1) if classify else (2, 1, 0)
+        gaussians = [(power, penalty) for power in powers for penalty in PENALTIES[1:4]]
         families: list[Family] = [
-            Rows("rows", some),
-            Gaussians("gaussian", some),
-            Gaussians("gaussian", some, power=1),
-            Profiles("profiles", few),
-            Neighbors("neighbors"),
+            Gaussians("gaussian", gaussians),
+            Profiles("profiles", profiles),
+            Neighbors("neighbors", NEIGHBORS),
         ]
         if self.all_items:
             families.append(votes)
         elif len(known) > 1:
-            families.append(Embedding("embedding", few))
-        if not (self.all_items and classify):
-            families.append(Profiles("profiles", few, width=0.3))
+            embedding = [(1.0, penalty) for penalty in PENALTIES[:4]]
+            families.append(Embedding("embedding", embedding))
         if self.symmetric:
-            families += [Spectral(name, PENALTIES) for name in ("clip", "flip", "square")]
+            families.append(Spectral("spectrum", SPECTRAL))
         if classify and len(known):
-            families.append(ClassDistances("classes"))
+            families.append(ClassDistances("classes", CLASSES))
         return families
 
     def __len__(self) -> int:
@@ -174,15 +187,6 @@ class Block:
         return np.sqrt(self.squares)
 
     @cached_property
-    def unit(self) -> float:
-        """Median squared distance between different items."""
-        is_other = np.arange(len(self))[:, None] != self.center_rows
-        others = self.squares[is_other]
-        if not len(others):
-            return 1.0
-        return float(np.median(others) or others.mean() or 1.0)
-
-    @cached_property
     def scaling(self) -> tuple[NDArray, NDArray]:
         """Mean and scale of the distances to every center."""
         share = self.weight / self.weight.sum()
@@ -190,16 +194,10 @@ class Block:
         scale = np.sqrt(share @ (self.distances - mean) ** 2)
         return mean, np.where(scale > 1e-6 * mean, scale, np.inf)
 
-    @cached_property
-    def rows(self) -> NDArray:
-        """Standardized distances to the centers, the profile of an item."""
-        mean, scale = self.scaling
+    def profiles(self, scaling: tuple[NDArray, NDArray]) -> NDArray:
+        """Standardized distances to the centers."""
+        mean, scale = scaling
         return (self.distances - mean) / scale
-
-    @cached_property
-    def products(self) -> NDArray:
-        """Inner products of the profiles."""
-        return self.rows @ self.rows.T
 
     @cached_property
     def spectrum(self) -> EigenFactors:

@@ -197,7 +197,8 @@ class ComparesItems(GroupedPredictor):
             C[used], own[used], kind, weight=of_mean_one(weight[used]), center_rows=center_rows
         )
         basis = MatrixBasis(kernel, None, np.arange(m), m)
-        return {"": block}, self._attributes({"": block}, basis, kind, rows)
+        blocks = {"": block.single()}
+        return blocks, self._attributes(blocks, basis, kind, rows)
 
     def _training_hits(self, X: Any, weight: NDArray) -> tuple[dict, dict]:
         """Hits of the items that carry weight among each other."""
@@ -464,13 +465,13 @@ def directed_blocks(
     options: dict[str, Any] = {"weight": weight, "center_rows": landmarks}
     if direction in ("symmetric", "rows"):
         is_symmetric = direction == "symmetric"
-        return {"": Block.of(there, own, kind, symmetric=is_symmetric, **options)}
-    blocks = {"mean": Block.of((there + back) / 2.0, own, kind, **options)}
+        return {"": Block.of(there, own, kind, symmetric=is_symmetric, **options).single()}
+    blocks = {"mean": Block.of((there + back) / 2.0, own, kind, **options).single()}
     if direction == "both":
         one, other = (
             Block.of(part, own, kind, symmetric=False, **options) for part in (there, back)
         )
-        blocks["both"] = one.beside(other)
+        blocks["both"] = one.beside(other).single()
     return blocks
 
 

@@ -1,7 +1,7 @@
 """The automatic learner for any similarity or distance: a classifier and a regressor."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -67,7 +67,6 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
     out_of_fold_: OutOfFold
     _linked: Stack | None
     _parts: dict[str, ComparesItems] | None
-    _units: Sequence[float] = ()  # median squared distances of several similarities
 
     def __init__(
         self,
@@ -100,7 +99,8 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
             blocks, attributes = self._training_blocks(X, task.weight)
         else:
             self._forget_columns()
-            blocks, attributes = self._training_blocks_of_several(parts, X, task.weight)
+            blocks = self._training_blocks_of_several(parts, X, task.weight)
+            attributes = {}
         splits, fold_parts = self._folds(task)
         fit = partial(fit_stack, targets=task.targets, weight=task.weight[task.used])
         with self._progress(N_FOLDS + 1) as progress:
@@ -171,15 +171,13 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
 
     def _training_blocks_of_several(
         self, parts: dict[str, Any], X: Any, weight: NDArray
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    ) -> dict[str, Any]:
         """Blocks of all similarities and of their sum, which sees what only several together show."""
         of_parts = {}
         for name, (part, items) in zip(parts, self._with_items(parts, X)):
             of_parts[name], attributes = named(name, partial(part._training_blocks, items, weight))
             part._set_fitted(**attributes)
-        mains = [next(iter(blocks.values())) for blocks in of_parts.values()]
-        units = [block.unit for block in mains] if all(isinstance(b, Block) for b in mains) else []
-        return joined_blocks(of_parts, units), {"_units": units}
+        return joined_blocks(of_parts)
 
     def _with_items(self, parts: dict[str, Any], X: Any) -> Iterator[tuple[Any, Any]]:
         """Every part with its items: its own entry of a dict or list of matrices, or the items of all."""
@@ -242,7 +240,7 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
             of_parts = {
                 name: part._new_blocks(new[name].take(rows)) for name, part in parts.items()
             }
-            yield joined_blocks(of_parts, self._units)
+            yield joined_blocks(of_parts)
 
     def _check_among(self, X: Any, among: Any) -> csr_array:
         """Hits of new items among each other."""
@@ -283,18 +281,16 @@ def similarity_names(kernel: Any, X: Any) -> list[str] | None:
     return list(map(str, given if isinstance(given, dict) else range(len(given))))
 
 
-def joined_blocks(
-    of_parts: Mapping[str, Mapping[str, Any]], units: Sequence[float]
-) -> dict[str, Any]:
-    """The blocks of all similarities by name and, with units, the sum of the first block of each."""
+def joined_blocks(of_parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The blocks of all similarities by name and, of several dense ones, the sum of the first block of each."""
     blocks = {
         f"{name} {key}".strip(): block
         for name, part in of_parts.items()
         for key, block in part.items()
     }
-    if len(units) > 1:
-        first, *others = (next(iter(part.values())) for part in of_parts.values())
-        blocks["sum"] = first.plus(others, units)
+    first, *others = (next(iter(part.values())) for part in of_parts.values())
+    if others and all(isinstance(block, Block) for block in (first, *others)):
+        blocks["sum"] = first.plus(others)
     return blocks
 
 

@@ -68,7 +68,8 @@ class StackReasonsMixin(ReasonsMixin):
         n_members = len(self.stack_.settings)
         targets = self.stack_.targets.Y
         prepared = [
-            (name, *fit_again(family, known[name], targets)) for name, family in self.stack_.members
+            (name, family, solved_for_rows(family, known[name], targets))
+            for name, family in self.stack_.members
         ]
         for new in self._compared(X, diag, reverse):
             m = len(next(iter(new.values())))
@@ -106,29 +107,32 @@ class StackReasonsMixin(ReasonsMixin):
         if self._parts is None:
             return again[""]._training_blocks(given[0][1], weight)[0]
         items = dict(zip(parts, (one for _, one in given)))
-        return self._training_blocks_of_several(again, items, weight)[0]
+        return self._training_blocks_of_several(again, items, weight)
 
     def _explained_items(self) -> NDArray:
         return np.flatnonzero(self._weight)
 
 
-def fit_again(family: Family, known: Any, Y: NDArray) -> tuple[Family, Family | None]:
-    """The family fitted to its targets and, if it is linear in these, solved for every training row by itself."""
-    prepared = family.prepared(known, Y)
+def solved_for_rows(family: Family, known: Any, Y: NDArray) -> Family | None:
+    """The family solved for every training row by itself, if it is linear in the targets."""
     if isinstance(family, ClassDistances):
-        return prepared, None
-    return prepared, prepared.with_targets(known, np.eye(len(known)))
+        return None
+    dtype = known.weight.dtype
+    return family.prepared(known, Y.astype(dtype)).with_targets(known, np.eye(len(Y), dtype=dtype))
 
 
 def split_scores(
     fitted: Family, linear: Family | None, Y: NDArray, known: Any, new: Any
 ) -> list[Split]:
-    """The scores of every setting of a family, split among training rows."""
+    """The scores of every setting of a family, split among training rows; rounding is part of the base."""
     if linear is None:
         assert isinstance(fitted, ClassDistances)
         return split_class_distances(fitted, Y, new)
-    mean = known.weight @ Y / known.weight.sum()
-    return [Split(fitted.name, weights, Y - mean, mean) for weights in linear.scores(new)]
+    effects = Y - np.average(Y, axis=0, weights=known.weight)
+    return [
+        Split(fitted.name, weights, effects, scores - weights @ effects)
+        for weights, scores in zip(linear.scores(new), fitted.scores(new))
+    ]
 
 
 def split_class_distances(family: ClassDistances, Y: NDArray, new: Any) -> list[Split]:

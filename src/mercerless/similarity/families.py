@@ -5,8 +5,9 @@ scores blocks of new rows. It holds several settings, which share their features
 linear in the targets once `prepare` has seen them: ``score = sum_j h_j(x) y_j``, which `with_targets` exploits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
+from itertools import groupby
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigh, sol
 POINTS = 2500
 #: Exponent of Gaussians at the median squared distance.
 WIDTH = 3.0
+#: What makes the Gaussians of many points definite.
+RIDGE = 1e-5
 #: Logarithms of distances to classes are taken of at least this, in units of the median distance.
 SMALLEST_DISTANCE = 1e-3
 
@@ -32,14 +35,19 @@ class Family:
         self.name = name
         self.settings = tuple(settings)
 
-    def keep(self, settings: Sequence[Any]) -> Self:
-        """The same family with these settings only."""
+    def described(self, setting: Any) -> tuple[str, Any]:
+        """The family and the parameter of a setting, as users see them."""
+        return self.name, setting
+
+    def keep(self, places: Sequence[int]) -> Self:
+        """The same family with the settings at these places only."""
         kept = copy(self)
-        kept.settings = tuple(settings)
+        kept.settings = tuple(self.settings[place] for place in places)
         return kept
 
     def fit(self, known: Any, Y: NDArray) -> Self:
         """The family fitted to the targets (n, q) of a block's rows."""
+        Y = Y.astype(known.weight.dtype)
         fitted = self.prepared(known, Y).with_targets(known, Y)
         for name in fitted.solving:
             vars(fitted).pop(name, None)
@@ -70,7 +78,13 @@ class Family:
 
 
 class Spectral(Family):
-    """Ridge regression with the eigenvalues clipped, flipped or squared: all settings from one decomposition."""
+    """Ridge regression with the eigenvalues clipped, flipped or squared: all settings from one decomposition.
+
+    A setting is a way to change the eigenvalues, and a penalty.
+    """
+
+    def described(self, setting: Any) -> tuple[str, Any]:
+        return setting
 
     def prepare(self, known: Any, Y: NDArray) -> None:
         self.share = known.weight / known.weight.sum()
@@ -79,14 +93,18 @@ class Spectral(Family):
     def solve(self, known: Any, Y: NDArray) -> None:
         values = known.spectrum.values
         changes = {"clip": np.maximum(values, 0.0), "flip": np.abs(values), "square": values**2}
-        changed = changes[self.name]
-        root = np.sqrt(known.weight)[:, None]
-        coordinates = known.spectrum.enter(root * (Y - self.mean))
         is_zero = np.abs(values) <= 1e-6 * np.abs(values).max()
         divisor = np.where(is_zero, np.inf, values)
-        penalties = np.asarray(self.settings) * (np.linalg.norm(changed) or 1.0)
-        factors = (changed / divisor)[:, None] / (changed[:, None] + penalties)
-        solutions = known.spectrum.leave(factors[:, :, None] * coordinates[:, None])
+        factors = []
+        for mode, penalty in self.settings:
+            changed = changes[mode]
+            size = np.linalg.norm(changed) or 1.0
+            factors.append(changed / divisor / (changed + penalty * size))
+        root = np.sqrt(known.weight)[:, None]
+        coordinates = known.spectrum.enter(root * (Y - self.mean))
+        solutions = known.spectrum.leave(
+            np.stack(factors, axis=1)[:, :, None] * coordinates[:, None]
+        )
         self.coef = root * np.moveaxis(solutions, 1, 0)
 
     def scores(self, new: Any) -> NDArray:
@@ -98,82 +116,79 @@ class Spectral(Family):
 class Ridge(Family):
     """Ridge regression on features of rows, by the inner products of rows or, if these are fewer, of features.
 
-    The penalty is relative to the Frobenius norm, which is the same for both.
+    A setting is a variant of the features and a penalty relative to the Frobenius norm, which is the same for both.
     """
 
-    def features(self, block: Any) -> NDArray:
+    def described(self, setting: Any) -> tuple[str, Any]:
+        variant, penalty = setting
+        return self.name, penalty if variant is None else setting
+
+    def paths(self) -> Iterator[tuple[Any, list[float]]]:
+        """The penalties of every variant."""
+        for variant, settings in groupby(self.settings, key=lambda setting: setting[0]):
+            yield variant, [penalty for _, penalty in settings]
+
+    def features(self, block: Any, variant: Any) -> NDArray:
         """Features of rows (n_rows, n_features)."""
         raise NotImplementedError
-
-    def inner_products(self, known: Any, F: NDArray) -> NDArray:
-        """``F F'`` of the weighted, centered features."""
-        return F @ F.T
 
     def solve(self, known: Any, Y: NDArray) -> None:
         root = np.sqrt(known.weight)[:, None]
         target = root * (Y - self.mean)
-        F = self.features(known)
-        self.level = known.weight @ F / known.weight.sum()
-        F = root * (F - self.level)
-        if len(F) <= F.shape[1]:
-            dual = ridge_path(self.inner_products(known, F), target, self.settings)
-            self.coef = F.T @ dual
-        else:
-            self.coef = ridge_path(F.T @ F, F.T @ target, self.settings)
+        self.level = {}
+        self.coef = {}
+        for variant, penalties in self.paths():
+            F = self.features(known, variant)
+            self.level[variant] = known.weight @ F / known.weight.sum()
+            F = root * (F - self.level[variant])
+            if len(F) <= F.shape[1]:
+                coef = F.T @ ridge_path(F @ F.T, target, penalties)
+            else:
+                coef = ridge_path(F.T @ F, F.T @ target, penalties)
+            self.coef[variant] = coef
 
     def scores(self, new: Any) -> NDArray:
-        return linear(self.features(new) - self.level, self.coef) + self.mean
-
-
-class Rows(Ridge):
-    """Standardized distances to the centers."""
-
-    def prepare(self, known: Any, Y: NDArray) -> None:
-        self.scaling = known.scaling
-
-    def features(self, block: Any) -> NDArray:
-        if not block.is_new:
-            return block.rows
-        mean, scale = self.scaling
-        return (block.distances - mean) / scale
-
-    def inner_products(self, known: Any, F: NDArray) -> NDArray:
-        root = np.sqrt(known.weight)
-        return root[:, None] * known.products * root
+        of_variants = [
+            linear(self.features(new, variant) - self.level[variant], coef) + self.mean
+            for variant, coef in self.coef.items()
+        ]
+        return np.concatenate(of_variants)
 
 
 class Gaussians(Ridge):
-    """``exp(-3 d^2 / unit)``, or with power 1 ``exp(-d / sqrt(unit))``, of the distances to the centers."""
+    """Functions of the distances d to the centers.
 
-    def __init__(self, name: str, settings: Sequence[Any], power: int = 2):
-        super().__init__(name, settings)
-        self.power = power
+    The variants are 2: ``exp(-3 d^2 / unit)``, 1: ``exp(-d / sqrt(unit))``, and 0: d.
+    """
 
     def prepare(self, known: Any, Y: NDArray) -> None:
-        self.factor = WIDTH / known.unit if self.power == 2 else known.unit**-0.5
+        self.unit = known.unit
 
-    def features(self, block: Any) -> NDArray:
-        values = block.squares if self.power == 2 else block.distances
-        return np.exp(-self.factor * values)
+    def features(self, block: Any, variant: Any) -> NDArray:
+        if variant == 2:
+            return np.exp(block.squares * (-WIDTH / self.unit))
+        if variant == 1:
+            return np.exp(block.distances * -(self.unit**-0.5))
+        return block.distances
 
 
 class Affinities(Ridge):
     """Base of the families on affinities: similarities, or Gaussians of distances."""
 
     def prepare(self, known: Any, Y: NDArray) -> None:
-        self.factor = WIDTH / known.unit
+        self.unit = known.unit
 
     def affinities(self, block: Any) -> NDArray:
         """Affinities of rows to centers."""
         if block.kind == "similarity":
             return block.similarities
-        return np.exp(-self.factor * block.squares)
+        return np.exp(block.squares * (-WIDTH / self.unit))
 
 
 class Cosines(Affinities):
     """Rows of affinities of length one."""
 
-    def features(self, block: Any) -> NDArray:
+    def features(self, block: Any, variant: Any) -> NDArray:
         F = self.affinities(block)
         length = np.sqrt(np.einsum("ij,ij->i", F, F))
         return F / np.where(length > 0.0, length, np.inf)[:, None]
@@ -212,7 +227,7 @@ class Shares(Affinities):
         directions = np.split(A, A.shape[1] // len(self.onehot), axis=1)
         return [part / np.maximum(part.sum(axis=1, keepdims=True), 1e-12) for part in directions]
 
-    def features(self, block: Any) -> NDArray:
+    def features(self, block: Any, variant: Any) -> NDArray:
         if not block.is_new:
             return self.known_features
         columns = []
@@ -223,71 +238,72 @@ class Shares(Affinities):
 
 
 class Profiles(Ridge):
-    """Kernel ridge regression with Gaussians of profiles, placed at all rows, or at some of many."""
+    """Kernel ridge regression with Gaussians of profiles, placed at all rows, or at some of many.
 
-    solving = ("gram",)
+    The profile of a row are its standardized distances to the centers; variants are widths.
+    """
 
-    def __init__(self, name: str, settings: Sequence[Any], width: float = 1.0):
-        super().__init__(name, settings)
-        self.width = width
+    solving = ("squares",)
 
     def prepare(self, known: Any, Y: NDArray) -> None:
         self.scaling = known.scaling
         rows = self.place(known)
         self.at_all = len(rows) <= POINTS
-        if self.at_all:
-            self.points = rows
-            products = known.products if rows is known.rows else rows @ rows.T
-        else:
-            chosen = np.random.RandomState(0).permutation(len(rows))[:POINTS]
-            self.points = rows[np.sort(chosen)]
-            products = self.points @ self.points.T
-        self.lengths = np.diagonal(products).copy()
-        squares = np.maximum(self.lengths[:, None] + self.lengths - 2.0 * products, 0.0)
-        off_diagonal = squares[np.triu_indices(len(squares), 1)]
-        unit = np.median(off_diagonal) if len(off_diagonal) else 0.0
-        self.factor = self.width / float(unit or 1.0)
-        self.gram = np.exp(-self.factor * squares)
         if not self.at_all:
-            ridge = 1e-5 * np.eye(len(self.gram), dtype=self.gram.dtype)
-            self.triangle = cholesky(self.gram + ridge, lower=True)
+            chosen = np.random.RandomState(0).permutation(len(rows))[:POINTS]
+            rows = rows[np.sort(chosen)]
+        self.points = rows
+        self.lengths = np.einsum("ij,ij->i", rows, rows)
+        self.squares = self.squares_of(rows)
+        np.fill_diagonal(self.squares, 0.0)
+        self.unit = median_square(self.squares, np.arange(len(rows)))
+        if not self.at_all:
+            self.triangles = {width: self.triangle(width) for width, _ in self.paths()}
+
+    def triangle(self, width: float) -> NDArray:
+        """The factor that makes the Gaussians at the points orthonormal."""
+        gram = np.exp(self.squares * (-width / self.unit))
+        gram[np.diag_indices(len(gram))] += RIDGE
+        return cholesky(gram, lower=True)
 
     def solve(self, known: Any, Y: NDArray) -> None:
         if not self.at_all:
             super().solve(known, Y)
             return
-        self.share = known.weight / known.weight.sum()
-        self.columns = self.share @ self.gram
         root = np.sqrt(known.weight)[:, None]
-        centered = root * center(self.gram, known.weight) * root.T
-        self.coef = root * ridge_path(centered, root * (Y - self.mean), self.settings)
+        target = root * (Y - self.mean)
+        self.share = known.weight / known.weight.sum()
+        self.level = {}
+        self.coef = {}
+        for width, penalties in self.paths():
+            gram = np.exp(self.squares * (-width / self.unit))
+            self.level[width] = self.share @ gram
+            centered = root * center(gram, known.weight) * root.T
+            self.coef[width] = root * ridge_path(centered, target, penalties)
 
     def place(self, block: Any) -> NDArray:
         """The profiles of rows, of which Gaussians are taken."""
-        if not block.is_new:
-            return block.rows
-        mean, scale = self.scaling
-        return (block.distances - mean) / scale
+        return block.profiles(self.scaling)
 
-    def kernel(self, block: Any) -> NDArray:
-        """Gaussians of the profiles of rows at the points."""
-        rows = self.place(block)
+    def squares_of(self, rows: NDArray) -> NDArray:
+        """Squared distances of profiles to the points."""
         lengths = np.einsum("ij,ij->i", rows, rows)
-        squares = lengths[:, None] + self.lengths - 2.0 * rows @ self.points.T
-        return np.exp(-self.factor * np.maximum(squares, 0.0))
+        squares = (
+            rows @ self.points.T
+        )  # of the points themselves a symmetric product, at half the cost
+        squares *= -2.0
+        squares += lengths[:, None]
+        squares += self.lengths
+        return np.maximum(squares, 0.0, out=squares)
 
-    def features(self, block: Any) -> NDArray:
-        """Gaussians at the points as orthonormal functions."""
-        values = self.kernel(block).T
-        return solve_triangular(self.triangle, values, lower=True, check_finite=False).T
-
-    def scores(self, new: Any) -> NDArray:
-        if not self.at_all:
-            return super().scores(new)
-        K = self.kernel(new)
-        # coefficients sum to zero up to the weights: the centering of rows needs no further product
-        centered = K - self.columns - (K @ self.share)[:, None] + self.columns @ self.share
-        return linear(centered, self.coef) + self.mean
+    def features(self, block: Any, variant: Any) -> NDArray:
+        """Gaussians at the points as orthonormal functions; exact ones as functions of mean zero."""
+        values = np.exp(self.squares_of(self.place(block)) * (-variant / self.unit))
+        if self.at_all:  # coefficients sum to zero up to the weights
+            level = self.level[variant]
+            return values - (values @ self.share)[:, None] + level @ self.share
+        triangle = self.triangles[variant]
+        return solve_triangular(triangle, values.T, lower=True, check_finite=False).T
 
 
 class Embedding(Profiles):
@@ -300,7 +316,7 @@ class Embedding(Profiles):
         self.centers = np.flatnonzero(known.center_rows >= 0)
         landmarks = known.similarities[np.ix_(known.center_rows[self.centers], self.centers)]
         landmarks = (landmarks + landmarks.T) / 2.0
-        self.level = landmarks.mean(axis=0)
+        self.origin = landmarks.mean(axis=0)
         centered = center(landmarks, np.ones(len(landmarks), dtype=landmarks.dtype))
         values, vectors = eigh(centered, driver="evd")
         is_positive = values > 1e-2 * values.max()
@@ -309,15 +325,12 @@ class Embedding(Profiles):
 
     def place(self, block: Any) -> NDArray:
         S = block.similarities[:, self.centers]
-        centered = S - self.level - S.mean(axis=1, keepdims=True) + self.level.mean()
+        centered = S - self.origin - S.mean(axis=1, keepdims=True) + self.origin.mean()
         return centered @ self.axes
 
 
 class Neighbors(Family):
     """Mean target of the nearest items; with landmarks, of those with the nearest profiles."""
-
-    def __init__(self, name: str, settings: Sequence[Any] = (1, 3, 5, 9, 15, 25)):
-        super().__init__(name, settings)
 
     def prepare(self, known: Any, Y: NDArray) -> None:
         self.weight = known.weight
@@ -325,36 +338,28 @@ class Neighbors(Family):
         self.by_profiles = not known.all_items
         if self.by_profiles:
             self.scaling = known.scaling
-            self.points = known.rows
-            self.lengths = np.einsum("ij,ij->i", known.rows, known.rows)
+            self.points = known.profiles(known.scaling)
+            self.lengths = np.einsum("ij,ij->i", self.points, self.points)
 
     def solve(self, known: Any, Y: NDArray) -> None:
         self.targets = Y
 
     def scores(self, new: Any) -> NDArray:
         if self.by_profiles:
-            mean, scale = self.scaling
-            rows = (new.distances - mean) / scale
-            farther = self.lengths - 2.0 * rows @ self.points.T
+            farther = self.lengths - 2.0 * new.profiles(self.scaling) @ self.points.T
         else:  # a new item's own similarity does not matter
             farther = self.center_own - 2.0 * new.similarities
         order, values = in_order(farther, self.weight, max(self.settings), with_ties=True)
         votes = np.zeros(farther.shape, dtype=self.targets.dtype)
         scores = []
-        for count in self.settings:
-            share = tied_shares(values, self.weight[order], count)
+        for share in tied_shares(values, self.weight[order], self.settings):
             np.put_along_axis(votes, order, share, axis=1)
-            scores.append(votes @ self.targets / share.sum(axis=1)[:, None])
+            scores.append(votes @ self.targets)
         return np.stack(scores)
 
 
 class ClassDistances(Family):
     """How near the nearest centers of every class are; a setting is their number, and whether logarithms are taken."""
-
-    def __init__(
-        self, name: str, settings: Sequence[Any] = ((1, False), (1, True), (3, False), (3, True))
-    ):
-        super().__init__(name, settings)
 
     def prepare(self, known: Any, Y: NDArray) -> None:
         is_known = known.center_rows >= 0
@@ -387,8 +392,7 @@ class ClassDistances(Family):
         distances = new.distances[:, self.centers[members]] / self.unit
         weight = self.weight[members]
         order, values = in_order(distances, weight, max(count for count, _ in self.settings))
-        shares = [tied_shares(values, weight[order], count) for count, _ in self.settings]
-        shares = [share / share.sum(axis=1, keepdims=True) for share in shares]
+        shares = tied_shares(values, weight[order], [count for count, _ in self.settings])
         return self.rows[members][order], values, shares
 
 
@@ -413,8 +417,8 @@ def in_order(
     return np.take_along_axis(order, ranks, axis=1), np.take_along_axis(values, ranks, axis=1)
 
 
-def tied_shares(values: NDArray, weight: NDArray, count: float) -> NDArray:
-    """How much of each of ordered items belongs to the `count` nearest; items of equal value share what is left.
+def tied_shares(values: NDArray, weight: NDArray, counts: Sequence[float]) -> list[NDArray]:
+    """For every count, shares (of sum 1) of ordered items in the nearest; items of equal value share what is left.
 
     Weights are repetition: an item of weight 2 is two of the nearest.
     """
@@ -426,7 +430,9 @@ def tied_shares(values: NDArray, weight: NDArray, count: float) -> NDArray:
     ends = np.where(np.hstack([differs, edge]), after, np.inf)
     after_group = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
     of_group = np.maximum(after_group - before_group, weight)  # which rounding may lose
-    return np.clip(count - before_group, 0.0, of_group) * (weight / of_group)
+    own = weight / of_group
+    shares = {count: np.clip(count - before_group, 0.0, of_group) * own for count in set(counts)}
+    return [shares[count] / shares[count].sum(axis=1, keepdims=True) for count in counts]
 
 
 def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArray:
@@ -459,3 +465,10 @@ def center(K: NDArray, weight: NDArray) -> NDArray:
     share = weight / weight.sum()
     columns = share @ K
     return K - columns - (K @ share)[:, None] + columns @ share
+
+
+def median_square(squares: NDArray, center_rows: NDArray) -> float:
+    """The median squared distance between different items, over about 100 rows; 1 if all are equal."""
+    rows = np.arange(0, len(squares), max(1, len(squares) // 100))
+    others = squares[rows][rows[:, None] != center_rows]
+    return float((np.median(others) or others.mean() or 1.0) if len(others) else 1.0)

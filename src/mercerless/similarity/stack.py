@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.core.averaging import Average, average_of, paired_z
-from mercerless.core.calibration import calibrate_each
 from mercerless.core.folds import Split
 from mercerless.core.validation import UselessModelWarning, leave_one_out_constant, warn
 
@@ -140,14 +139,16 @@ def fit_stack(
     classify = targets.classify
     members = [(name, family) for name in blocks for family in blocks[name].families(classify)]
     settings = [
-        Setting(name, family.name, one) for name, family in members for one in family.settings
+        Setting(name, *family.described(one)) for name, family in members for one in family.settings
     ]
-    owners = [i for i, (_, family) in enumerate(members) for _ in family.settings]
+    places = [
+        (i, place) for i, (_, family) in enumerate(members) for place in range(len(family.settings))
+    ]
     kinds = [setting[:2] for setting in settings]
 
     def held_out_scores(split: Split) -> NDArray:
         fold = {name: block.split(*split) for name, block in blocks.items()}
-        Y = targets.Y[split[0]].astype(np.float32)
+        Y = targets.Y[split[0]]
         scores = []
         for name, family in members:
             train, test = fold[name]
@@ -168,20 +169,17 @@ def fit_stack(
         scores, target, weight, classify=classify, kinds=kinds, parts=parts[judged]
     )
     assert average.out_of_fold is not None
-    kept = [settings[position] for position in average.kept]
-    kept_scores = scores[average.kept]
-    losses = losses_of_settings(kept_scores, target, average)
-    spectrum = {name: judge_spectrum(name, kept, kept_scores, losses, weight) for name in blocks}
     if not quiet:
         warn_if_no_better(average.out_of_fold, targets.Y[judged], weight, classify)
-    figures_of_families = family_scores(kept, kept_scores, target, weight, average, parts[judged])
-
+    spectrum = {name: judge_spectrum(name, average, target, weight) for name in blocks}
+    kept_kinds = [kinds[position] for position in average.kept]
+    figures_of_families = family_scores(kept_kinds, target, weight, average)
     out_of_fold = targets.in_units(average.out_of_fold)
-    used = average.weights >= min(SMALLEST_WEIGHT, average.weights.max())
-    average = average.take(used)
+
+    average = average.take(average.weights >= min(SMALLEST_WEIGHT, average.weights.max()))
     fitted = []
     for member, (name, family) in enumerate(members):
-        own = [settings[i].parameter for i in average.kept if owners[i] == member]
+        own = [place for i, place in (places[position] for position in average.kept) if i == member]
         if own:
             fitted.append((name, family.keep(own).fit(blocks[name], targets.Y)))
     return Stack(
@@ -211,82 +209,54 @@ def choose_column(
     return [0] if paired_z(losses[0], losses[1], weight) > FENCE_ERRORS else [1]
 
 
-def losses_of_settings(scores: NDArray, target: NDArray, average: Average) -> NDArray:
-    """The loss of every setting on every row: log-loss of calibrated probabilities, or squared error."""
-    if average.calibration is None:
-        return ((scores - target) ** 2).sum(axis=2)
-    proba = average.calibration(scores)[:, np.arange(len(target)), target]
-    return -np.log(np.maximum(proba, np.finfo(float).tiny))
+def losses_of(prediction: NDArray, target: NDArray) -> NDArray:
+    """Log-loss of probabilities, or squared error, of every row."""
+    if target.ndim == 2:
+        return ((prediction - target) ** 2).sum(axis=1)
+    of_truth = prediction[np.arange(len(target)), target]
+    return -np.log(np.maximum(of_truth, np.finfo(float).tiny))
 
 
 def judge_spectrum(
-    name: str, settings: Sequence[Setting], scores: NDArray, losses: NDArray, weight: NDArray
+    name: str, average: Average, target: NDArray, weight: NDArray
 ) -> NegativeSpectrum:
-    """Compare the best setting of flip with the best of clip on held-out rows."""
-    best = {}
-    for family in ("flip", "clip"):
-        own = [i for i, one in enumerate(settings) if one[:2] == (name, family)]
-        if not own:
-            return NegativeSpectrum(0.0, "unknown")
-        best[family] = own[int(np.argmin(losses[own] @ weight))]
-    flip, clip = scores[best["flip"]], scores[best["clip"]]
-    if np.abs(flip - clip).max() <= 1e-6 * np.abs(clip).max():
+    """Compare flip with clip on held-out rows."""
+    flip = average.kinds_out_of_fold.get((name, "flip"))
+    clip = average.kinds_out_of_fold.get((name, "clip"))
+    if flip is None or clip is None:
+        return NegativeSpectrum(0.0, "unknown")
+    if np.abs(flip - clip).max() <= 1e-3:
         return NegativeSpectrum(0.0, "absent")
-    z = paired_z(losses[best["flip"]], losses[best["clip"]], weight)
+    z = paired_z(losses_of(flip, target), losses_of(clip, target), weight)
     if abs(z) <= VERDICT:
         return NegativeSpectrum(z, "undecided")
     return NegativeSpectrum(z, "useful" if z > 0.0 else "harmful")
 
 
 def family_scores(
-    settings: Sequence[Setting],
-    scores: NDArray,
-    target: NDArray,
-    weight: NDArray,
-    average: Average,
-    parts: NDArray,
+    kinds: Sequence[tuple[str, str]], target: NDArray, weight: NDArray, average: Average
 ) -> dict[str, dict[str, float]]:
     """Cross-fitted figures of the best setting of every family, and of the whole as "stack", with their weights."""
-    losses = losses_of_settings(scores, target, average) @ weight
-    several = len({setting.similarity for setting in settings}) > 1
-    kinds = [setting[:2] for setting in settings]
-    members = {kind: [i for i, one in enumerate(kinds) if one == kind] for kind in kinds}
-    best = scores[[own[int(np.argmin(losses[own]))] for own in members.values()]]
-    if average.calibration is not None:
-        best = cross_calibrated(best, target, weight, parts)
+    several = len({name for name, _ in kinds}) > 1
     found = {}
-    for (kind, own), prediction in zip(members.items(), best):
+    for kind in dict.fromkeys(kinds):
+        prediction = average.kinds_out_of_fold[kind]
+        own = [one == kind for one in kinds]
         name = ": ".join(kind) if several else kind[1]
-        found[name] = figures(prediction, target, weight, float(average.weights[own].sum()))
-    assert average.out_of_fold is not None
-    found["stack"] = figures(average.out_of_fold, target, weight, float(average.weights.sum()))
-    return found
+        found[name] = figures(prediction, target, weight) | {
+            "weight": float(average.weights[own].sum())
+        }
+    stack = figures(average.out_of_fold, target, weight)
+    return found | {"stack": stack | {"weight": float(average.weights.sum())}}
 
 
-def cross_calibrated(scores: NDArray, labels: NDArray, weight: NDArray, parts: NDArray) -> NDArray:
-    """Probabilities of several settings by calibrations of the other parts."""
-    proba = np.empty(scores.shape)
-    for number in np.unique(parts):
-        test = parts == number
-        train = ~test
-        calibration = calibrate_each(scores[:, train], labels[train], weight[train])
-        proba[:, test] = calibration(scores[:, test])
-    return proba
-
-
-def figures(
-    prediction: NDArray, target: NDArray, weight: NDArray, of_average: float
-) -> dict[str, float]:
-    """Accuracy and log-loss, or squared error and R2 of standardized numbers, and a weight."""
-    share = weight / weight.sum()
-    if target.ndim == 1:
-        proba = np.maximum(prediction[np.arange(len(target)), target], np.finfo(float).tiny)
-        is_right = prediction.argmax(axis=1) == target
-        quality = {"accuracy": float(share @ is_right), "log_loss": float(-share @ np.log(proba))}
-    else:
-        mse = float(share @ ((prediction - target) ** 2).sum(axis=1))
-        quality = {"mse": mse, "r2": 1.0 - mse}
-    return quality | {"weight": of_average}
+def figures(prediction: NDArray, target: NDArray, weight: NDArray) -> dict[str, float]:
+    """Accuracy and log-loss, or squared error and R2 of standardized numbers."""
+    loss = float(np.average(losses_of(prediction, target), weights=weight))
+    if target.ndim == 2:
+        return {"mse": loss, "r2": 1.0 - loss}
+    is_right = prediction.argmax(axis=1) == target
+    return {"accuracy": float(np.average(is_right, weights=weight)), "log_loss": loss}
 
 
 def warn_if_no_better(prediction: NDArray, Y: NDArray, weight: NDArray, classify: bool) -> None:
