@@ -177,17 +177,7 @@ def keep_scores(losses, scores, name, title, y, model, rows, given=None):
 
 def ablation():
     """A row per family: change of accuracy and log-loss without it, mean over sets and its standard error."""
-    names = [
-        "clip",
-        "flip",
-        "square",
-        "rows",
-        "gaussian",
-        "profiles",
-        "shares",
-        "neighbors",
-        "classes",
-    ]
+    names = ["clip", "flip", "square", "gaussian", "profiles", "shares", "neighbors", "classes"]
     everything = Block.families
     changes = {name: [] for name in names}
     for title, K, _, y in bank_sets():
@@ -199,7 +189,12 @@ def ablation():
             for left_out, figures in of_set.items():
 
                 def families(block, classify, left_out=left_out):
-                    return [one for one in everything(block, classify) if one.name != left_out]
+                    kept = []
+                    for one in everything(block, classify):
+                        names = [one.described(setting)[0] for setting in one.settings]
+                        places = [i for i, name in enumerate(names) if name != left_out]
+                        kept += [one.keep(places)] if places else []
+                    return kept
 
                 with patch.object(Block, "families", families):
                     model = SimilarityClassifier("precomputed", kind="similarity")

@@ -381,10 +381,10 @@ class ComparesItems(GroupedPredictor):
                 "items are not given: their mean is taken; pass them as diag."
             )
 
-    def _new_blocks(self, new: NewItems, among: Any = None) -> dict[str, Any]:
+    def _new_blocks(self, new: NewItems) -> dict[str, Any]:
         """Blocks of new items."""
         if "unit_" in vars(self):
-            return {"": self._templates[""].new(new.items, new.back, among)}
+            return {"": self._templates[""].new(new.items, new.back)}
         basis = self._basis
         assert basis is not None
         there = basis.compare(new.items)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
@@ -34,6 +34,7 @@ from mercerless.core.validation import (
 from mercerless.similarity.blocks import Block
 from mercerless.similarity.comparing import ComparesItems, check_hits
 from mercerless.similarity.explain import StackReasonsMixin
+from mercerless.similarity.hits import predict_linked
 from mercerless.similarity.stack import Stack, Targets, fit_stack
 
 N_FOLDS = 5
@@ -65,7 +66,6 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
 
     stack_: Stack
     out_of_fold_: OutOfFold
-    _linked: Stack | None
     _parts: dict[str, ComparesItems] | None
 
     def __init__(
@@ -102,16 +102,12 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
             blocks = self._training_blocks_of_several(parts, X, task.weight)
             attributes = {}
         splits, fold_parts = self._folds(task)
-        fit = partial(fit_stack, targets=task.targets, weight=task.weight[task.used])
         with self._progress(N_FOLDS + 1) as progress:
             if n >= 2000:
                 progress.clock.remedy = "landmarks=1000 is faster"
             run = partial(run_tasks, progress, self.n_jobs, "fold")
-            stack = fit(blocks, splits=splits, parts=fold_parts, run=run)
-        attributes |= {"_parts": parts, "_linked": None}
-        if issparse(X):
-            linked = {name: block.with_links() for name, block in blocks.items()}
-            attributes["_linked"] = fit(linked, splits=splits, parts=fold_parts, quiet=True)
+            stack = fit_stack(blocks, task.targets, task.weight[task.used], splits, fold_parts, run)
+        attributes["_parts"] = parts
         self._set_fitted(**attributes, **task.encoding, **self._described(stack, task))
 
     @abstractmethod
@@ -202,17 +198,28 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
     def _predict(self, X: Any, diag: Any = None, reverse: Any = None, among: Any = None) -> NDArray:
         """Probabilities or numbers of new items."""
         check_is_fitted(self)
-        stack = self.stack_
         if among is not None:
-            among = self._check_among(X, among)
-            assert self._linked is not None
-            stack = self._linked
-        blocks = self._compared(X, diag, reverse, among)
-        return np.concatenate([stack(block) for block in blocks])
+            return self._predict_linked(X, reverse, among)
+        blocks = self._compared(X, diag, reverse)
+        return np.concatenate([self.stack_(block) for block in blocks])
 
-    def _compared(
-        self, X: Any, diag: Any = None, reverse: Any = None, among: Any = None
-    ) -> Iterator[dict[str, Any]]:
+    def _predict_linked(self, X: Any, reverse: Any, among: Any) -> NDArray:
+        """Predictions of hits of new items that also have hits among each other."""
+        if "unit_" not in vars(self):
+            raise ValueError(
+                "among is for models of hits: fit a sparse X to use links of new items among each "
+                "other."
+            )
+        links = check_hits(among, "among")
+        new = self._new_blocks(self._check_new(X, None, reverse))[""]
+        if links.shape != (len(new), len(new)):
+            raise ValueError(f"among has shape {links.shape}, but there are {len(new)} new items.")
+        links = self._similarities_of_hits(links)
+        targets = self.stack_.targets
+        known = self._templates[""]
+        return targets.in_units(predict_linked(known, new, links, targets.Y, targets.labels))
+
+    def _compared(self, X: Any, diag: Any = None, reverse: Any = None) -> Iterator[dict[str, Any]]:
         """Comparisons of new items, some rows at a time."""
         if self._parts is None:
             parts: dict[str, Any] = {"": self}
@@ -228,9 +235,6 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
         if len(set(sizes.values())) > 1:
             raise ValueError(f"The similarities disagree in size: {sizes}.")
         n_rows = next(iter(sizes.values()))
-        if among is not None:
-            yield self._new_blocks(new[""], among)
-            return
         width = sum(
             len(self._weight) if one._basis is None else len(one._basis.rows)
             for one in parts.values()
@@ -241,19 +245,6 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
                 name: part._new_blocks(new[name].take(rows)) for name, part in parts.items()
             }
             yield joined_blocks(of_parts)
-
-    def _check_among(self, X: Any, among: Any) -> csr_array:
-        """Hits of new items among each other."""
-        if self._linked is None:
-            raise ValueError(
-                "among is for models of hits: fit a sparse X to use links of new items among each "
-                "other."
-            )
-        links = check_hits(among, "among")
-        n = np.shape(X)[0]
-        if links.shape != (n, n):
-            raise ValueError(f"among has shape {links.shape}, but there are {n} new items.")
-        return self._similarities_of_hits(links)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_templates" in vars(self) or "stack_" in vars(self)
@@ -315,13 +306,12 @@ class SimilarityClassifier(ClassifierMixin, SimilarityLearner):
 
     - ``"clip"``, ``"flip"``, ``"square"``: ridge regression with the centered similarities' negative eigenvalues
       cut off, with their sign changed, or with all of them squared;
-    - ``"rows"``: ridge regression on the standardized distances to the training items;
     - ``"gaussian"``: ridge regression on ``exp(-3 d^2 / u)`` and ``exp(-d / sqrt(u))``, u the median squared distance;
     - ``"profiles"``: kernel ridge regression with a Gaussian of the rows of standardized distances: two items are alike
       if their distances to all others are;
     - ``"embedding"``, with landmarks: the same with coordinates in the positive axes of the landmarks' spectrum;
     - ``"shares"``: ridge regression on the shares of the classes among the items that one and two steps lead to;
-    - ``"neighbors"``: votes of the nearest training items;
+    - ``"neighbors"``: votes of the 5 and of the 15 nearest training items;
     - ``"classes"``: the mean distance to the nearest items of every class, or its logarithm.
 
     For sparse X see Notes.
@@ -399,18 +389,19 @@ class SimilarityClassifier(ClassifierMixin, SimilarityLearner):
 
     Notes
     -----
-    One eigendecomposition, three products of matrices and twelve Cholesky factorizations per fold. With m landmarks
-    ``O(n m^2)`` and n m numbers of memory. Distances come from similarities as ``k(x, x) + k(z, z) - 2 k(x, z)``, cut
-    at 0; a new item's ``k(x, x)`` comes from the kernel, or is passed as ``diag``.
+    One eigendecomposition, three products of matrices and ten Cholesky factorizations per fold, in single precision; new
+    items are compared in double precision. With m landmarks ``O(n m^2)`` and n m numbers of memory. Distances come from
+    similarities as ``k(x, x) + k(z, z) - 2 k(x, z)``, cut at 0; a new item's ``k(x, x)`` comes from the kernel, or is
+    passed as ``diag``.
 
     ``direction="both"`` is for citations, attention, divergences, distances of one shape to another. All families work
     on the mean of both directions, and ``"shares"`` and ``"cosines"`` (ridge regression on rows of length one) on an
     item's similarities to all training items and back from them.
 
     A sparse X (``kernel="precomputed"``) has the known similarities of a search, a graph or a threshold; all other
-    pairs are unknown or 0, and nothing dense is made. Families are votes of the hits, ridge regression on rows, labels
-    spread along the hits, and linear models on votes at one and at two steps. New items of a graph may bring their
-    links among each other: ``predict(X, among=links)``.
+    pairs are unknown or 0, and nothing dense is made. Families are votes of the hits, ridge regression on rows, and
+    linear models on votes at one and at two steps. New items of a graph may bring their links among each other:
+    ``predict(X, among=links)`` fits a linear model on the shares of the classes around every item in the graph of all.
 
     ``sample_weight`` enters every loss, and counts as repetition among neighbors. For several labels per item use
     `sklearn.multioutput.MultiOutputClassifier`; for missing comparisons put
@@ -561,8 +552,8 @@ class SimilarityClassifier(ClassifierMixin, SimilarityLearner):
 class SimilarityRegressor(RegressorMixin, SimilarityLearner):
     """The automatic regressor for any similarity or distance: an average of learners.
 
-    The same families as `SimilarityClassifier` but those of classes, and ``"cosines"`` (ridge regression on rows of
-    length one) in place of shares, without calibration ::
+    The same families as `SimilarityClassifier` but those of classes, without calibration; ``"gaussian"`` also has the
+    distances themselves, and ``"cosines"`` (ridge regression on rows of length one) are in place of shares ::
 
         f(x) = mean + sum_m weights[m] * (score[m](x) - mean),   weights >= 0
 

@@ -5,19 +5,19 @@ training items. Rows of hits are a block, as dense comparisons are; its families
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.sparse import block_array, csr_array, hstack
+from scipy.sparse import block_array, csr_array
 from scipy.special import log_softmax
-from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.utils.extmath import randomized_svd
+from sklearn.preprocessing import StandardScaler
 
+from mercerless.core.folds import assign_folds, splits_of
 from mercerless.similarity.families import Family
 
 #: Pseudo-hits that pull votes toward the shares of the classes, or the mean of the numbers.
@@ -26,16 +26,8 @@ PRIOR = 0.5
 PRIOR_OF_SPREAD = 1e-3
 #: Floor of the best relative similarity to a class.
 SMALLEST_RELATIVE = 5e-4
-#: Smallest logarithm of a share or probability, as of classes that a fold does not have.
-SMALLEST_LOG = -30.0
-#: Coordinates of the sparse matrix; at most an eighth of the items.
-COORDINATES = 64
-#: Share of the training items at each end beyond which features are clipped.
-CLIP = 0.005
-#: Below this many items, models with many coefficients are left out.
-MANY_ITEMS = 200
-#: Most rows of logistic regressions.
-LOGISTIC_ROWS = 30_000
+#: Smallest share, as of classes that a fold does not have.
+SMALLEST_SHARE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,35 +90,22 @@ def scale_rows(S: csr_array, divisors: NDArray) -> csr_array:
 
 @dataclass(frozen=True, eq=False)
 class HitBlock:
-    """Hits of rows among the training items: in either direction and, if both are known, in each.
-
-    With ``linked=True`` held-out and new rows may have links among each other; families that can use them do.
-    """
+    """Hits of rows among the training items: in either direction and, if both are known, in each."""
 
     views: dict[str, HitRows]
     weight: NDArray
-    linked: bool = False
-    is_new: bool = False
-    among: csr_array | None = None  # hits of new rows among each other
-    known: "HitBlock | None" = None  # of new rows with such hits: the training rows
 
     @classmethod
-    def of(
-        cls, there: csr_array, back: csr_array | None, weight: NDArray, **options: Any
-    ) -> "HitBlock":
+    def of(cls, there: csr_array, back: csr_array | None, weight: NDArray) -> "HitBlock":
         """From the hits of rows, and of the items that have them as hits if these are known."""
         if back is None:
-            return cls({"hits": HitRows(there)}, weight, **options)
+            return cls({"hits": HitRows(there)}, weight)
         views = {"hits": HitRows(csr_array(there + back)), "rows": HitRows(there)}
-        return cls(views | {"columns": HitRows(back)}, weight, **options)
+        return cls(views | {"columns": HitRows(back)}, weight)
 
-    def new(
-        self, there: csr_array, back: csr_array | None, among: csr_array | None = None
-    ) -> "HitBlock":
-        """New rows and their hits among the same training items, and among each other."""
-        weight = np.ones(there.shape[0])
-        known = None if among is None else self
-        return HitBlock.of(there, back, weight, is_new=True, among=among, known=known)
+    def new(self, there: csr_array, back: csr_array | None) -> "HitBlock":
+        """New rows and their hits among the same training items."""
+        return HitBlock.of(there, back, np.ones(there.shape[0]))
 
     def split(self, train: NDArray, test: NDArray) -> tuple["HitBlock", "HitBlock"]:
         """The training and the held-out rows of a fold, with their hits among the training rows."""
@@ -138,37 +117,17 @@ class HitBlock:
             back = csr_array(S[train][:, train].T)
             back_of_test = csr_array(S[train][:, test].T)
         known = HitBlock.of(csr_array(S[train][:, train]), back, weight)
-        among = csr_array(S[test][:, test]) if self.linked else None
-        return known, known.new(csr_array(S[test][:, train]), back_of_test, among)
-
-    def with_links(self) -> "HitBlock":
-        """The same block, with families for rows that have links among each other."""
-        return replace(self, linked=True)
-
-    def joint(self) -> "HitBlock":
-        """Training rows and these new rows as one graph, the training rows first."""
-        assert self.known is not None
-        back = self.views["columns"].similarities if self.is_directed else self.there
-        rows = [[self.known.there, back.T], [self.there, self.among]]
-        whole = csr_array(block_array(rows, format="csr"))
-        weight = np.concatenate([self.known.weight, self.weight])
-        return HitBlock.of(whole, csr_array(whole.T) if self.is_directed else None, weight)
+        return known, known.new(csr_array(S[test][:, train]), back_of_test)
 
     def families(self, classify: bool) -> Sequence[Family]:
-        """The families of learners on hits; of few items only those with few coefficients."""
-        has_many = len(self) >= MANY_ITEMS
-        heads = [("tied", 1.0)] if classify else []
-        if has_many or not classify:
-            heads += [("shares", 30.0), ("shares", 3.0)]
-        if has_many:
-            heads += [("joint", 100.0), ("joint", 30.0)]
-        shares = ShareModels("shares", heads, classify)
-        propagation = Propagation("propagation", ((0.5, 8), (0.9, 25)), classify)
+        """The families of learners on hits."""
         families: list[Family] = [Votes(view, classify) for view in self.views]
-        if self.linked:
-            return [*families, propagation, shares]
         families += [RidgeRows(view, classify) for view in self.views]
-        return [*families, propagation, shares] if has_many else [*families, shares]
+        heads = [("ridge", 30.0), ("ridge", 3.0)]
+        if classify:
+            heads.append(("tied", 1.0))
+        families.append(ShareModels("shares", heads, classify))
+        return families
 
     @property
     def there(self) -> csr_array:
@@ -199,11 +158,6 @@ class Ballots:
         mean = weighted.sum(axis=0) / weight.sum()
         return cls(np.column_stack([weighted, weight]), mean, classify)
 
-    def and_unknown(self, number: int) -> "Ballots":
-        """The same, followed by items that do not vote."""
-        silent = np.zeros((number, self.sums.shape[1]))
-        return Ballots(np.vstack([self.sums, silent]), self.mean, self.classify)
-
     def scores(self, hits: csr_array, strength: float = PRIOR) -> NDArray:
         """Mean targets of the hits, weighed by the entries; see `means`."""
         return self.means(hits @ self.sums, strength)
@@ -213,7 +167,7 @@ class Ballots:
         total = votes[:, -1:] + strength
         means = (votes[:, :-1] + strength * self.mean) / total
         if self.classify:
-            return np.log(np.maximum(means, np.exp(SMALLEST_LOG)))
+            return np.log(np.maximum(means, SMALLEST_SHARE))
         return means
 
 
@@ -312,33 +266,6 @@ def ridge_by_gradients(
     return B
 
 
-class Propagation(HitFamily):
-    """Targets spread along the hits; new items take the mean of their hits, or are part of the graph."""
-
-    def solve(self, known: HitBlock, Y: NDArray) -> None:
-        self.spread = self._spread(known, self.ballots)
-
-    def _spread(self, graph: HitBlock, start: Ballots) -> list[Ballots]:
-        """Votes of all items after some steps, of which a share comes from the hits, and the rest from the start."""
-        U = graph.views["hits"].relative
-        both = csr_array(U.maximum(U.T))
-        both = scale_rows(both, both.sum(axis=1))
-        found = []
-        for share, n_steps in self.settings:
-            sums = start.sums
-            for _ in range(n_steps):
-                sums = share * (both @ sums) + (1.0 - share) * start.sums
-            found.append(Ballots(sums, start.mean, start.classify))
-        return found
-
-    def scores(self, new: HitBlock) -> NDArray:
-        if new.among is not None:
-            joint = self._spread(new.joint(), self.ballots.and_unknown(len(new)))
-            return np.stack([one.means(one.sums[-len(new) :], PRIOR_OF_SPREAD) for one in joint])
-        P = new.views["hits"].transitions
-        return np.stack([spread.scores(P, PRIOR_OF_SPREAD) for spread in self.spread])
-
-
 class ShareFeatures:
     """Votes of the hits of an item for every class or number, at one and at two steps.
 
@@ -364,11 +291,7 @@ class ShareFeatures:
 
     def of_new(self, new: HitBlock) -> NDArray:
         """Features (m, n_features, q) of new items."""
-        if new.among is None:
-            return self._features(new, None)
-        joint = new.joint()
-        with_new = ShareFeatures(joint, self.ballots.and_unknown(len(new)))
-        return with_new.of_training(joint)[-len(new) :]
+        return self._features(new, None)
 
     def _features(self, hits: HitBlock, returned: dict[str, list[NDArray]] | None) -> NDArray:
         features = []
@@ -427,117 +350,36 @@ def second_steps(hits: HitBlock) -> Iterator[tuple[str, list[csr_array]]]:
         yield view, [backward(hits.views[view].transitions)]
 
 
-class Coordinates:
-    """Coordinates of the sparse matrix: singular vectors of its rows, scaled to length one."""
-
-    def __init__(self, known: HitBlock):
-        self.views = list(known.views)[1:] or ["hits"]
-        U = self._beside(known)
-        self.column_scale = 1.0 / np.sqrt(1.0 + np.asarray(U.sum(axis=0)).ravel())
-        number = max(1, min(COORDINATES, len(known) // 8))
-        _, _, vectors = randomized_svd(self._unit_rows(U), number, random_state=0)
-        self.vectors = vectors.T
-
-    def __call__(self, new: HitBlock) -> NDArray:
-        """Coordinates of items, of length one."""
-        Z = self._unit_rows(self._beside(new)) @ self.vectors
-        lengths = np.linalg.norm(Z, axis=1, keepdims=True)
-        return Z / np.where(lengths > 0.0, lengths, 1.0)
-
-    def _beside(self, hits: HitBlock) -> csr_array:
-        return csr_array(hstack([hits.views[view].relative for view in self.views], format="csr"))
-
-    def _unit_rows(self, U: csr_array) -> csr_array:
-        X = scale_rows(U, lengths_of(U))
-        values = X.data * self.column_scale[X.indices]
-        return csr_array((values, X.indices, X.indptr), X.shape)
-
-
-class ClippedUnits:
-    """Columns clipped to quantiles of the training items and standardized; constant ones become 0."""
-
-    def __init__(self, F: NDArray, weight: NDArray):
-        self.low, self.high = np.quantile(F, [CLIP, 1.0 - CLIP], axis=0)
-        clipped = np.clip(F, self.low, self.high)
-        self.mean = np.average(clipped, axis=0, weights=weight)
-        deviation = np.sqrt(np.average((clipped - self.mean) ** 2, axis=0, weights=weight))
-        is_constant = deviation <= 1e-13 * np.abs(self.mean)
-        self.scale = np.where(is_constant, np.inf, deviation)
-
-    def __call__(self, F: NDArray) -> NDArray:
-        return (np.clip(F, self.low, self.high) - self.mean) / self.scale
-
-
 class ShareModels(HitFamily):
-    """Linear models on votes of the hits at one and at two steps, sizes of rows and coordinates of the matrix.
+    """Linear models on votes of the hits at one and at two steps.
 
-    Settings are ("tied", penalty): a logit with the same coefficients for all classes; ("shares", penalty): logistic
-    or ridge regression on all features; ("joint", penalty): the same with coordinates of the sparse matrix.
+    A setting is "ridge", a ridge regression, or "tied", a logit with the same coefficients for all classes, and a
+    penalty.
     """
 
     def solve(self, known: HitBlock, Y: NDArray) -> None:
-        kinds = {kind for kind, _ in self.settings}
         self.features = ShareFeatures(known, self.ballots)
-        views = known.views.items()
-        self.mean_largest = {
-            view: float(np.average(hits.largest, weights=known.weight)) or 1.0
-            for view, hits in views
-        }
-        self.coordinates = Coordinates(known) if "joint" in kinds else None
         Phi = self.features.of_training(known)
-        columns = self._columns(known, Phi)
-        self.units = {kind: ClippedUnits(F, known.weight) for kind, F in columns.items()}
-        rows = np.arange(len(known))
-        if self.classify and len(rows) > LOGISTIC_ROWS:
-            rows = np.sort(np.random.RandomState(0).permutation(len(rows))[:LOGISTIC_ROWS])
-        weight = known.weight[rows]
+        columns = Phi.reshape(len(Phi), -1)
+        self.scaler = StandardScaler().fit(columns, sample_weight=known.weight)
         self.models = []
         for kind, penalty in self.settings:
             if kind == "tied":
-                model: Any = tied_logit(Phi[rows], self.targets[rows], weight, penalty)
+                model: Any = tied_logit(Phi, self.targets, known.weight, penalty)
             else:
-                F = self.units[kind](columns[kind][rows])
-                model = self._head(F, self.targets[rows], weight, penalty)
+                F = self.scaler.transform(columns)
+                model = Ridge(penalty).fit(F, self.targets, known.weight)
             self.models.append(model)
-
-    def _columns(self, hits: HitBlock, Phi: NDArray) -> dict[str, NDArray]:
-        """Columns of the linear models: votes and, of every view, number, best and sum of the hits."""
-        columns = [Phi.reshape(len(Phi), -1)]
-        for view, mean in self.mean_largest.items():
-            rows = hits.views[view]
-            sizes = [rows.counts, rows.largest / mean, np.asarray(rows.relative.sum(axis=1))]
-            columns.append(np.log1p(np.column_stack(sizes)))
-        found = {"shares": np.hstack(columns)}
-        if self.coordinates is not None:
-            found["joint"] = np.hstack([found["shares"], self.coordinates(hits)])
-        return found
-
-    def _head(self, F: NDArray, targets: NDArray, weight: NDArray, penalty: float) -> Any:
-        """A fitted model; of a single class, the only one in the training part of a fold, a constant."""
-        if not self.classify:
-            return Ridge(penalty).fit(F, targets, weight)
-        labels = targets.argmax(axis=1)
-        model: Any = LogisticRegression(C=1.0 / penalty, max_iter=200, tol=1e-3)
-        if np.ptp(labels) == 0:
-            model = DummyClassifier(strategy="prior")
-        return model.fit(F, labels, weight)
 
     def scores(self, new: HitBlock) -> NDArray:
         Phi = self.features.of_new(new)
-        columns = self._columns(new, Phi)
+        F = self.scaler.transform(Phi.reshape(len(Phi), -1))
         scores = []
         for (kind, _), model in zip(self.settings, self.models):
             if kind == "tied":
                 scores.append(tied_scores(model, Phi))
-                continue
-            F = self.units[kind](columns[kind])
-            if not self.classify:
+            else:
                 scores.append(model.predict(F).reshape(len(F), -1))
-                continue
-            logs = np.full((len(F), self.targets.shape[1]), SMALLEST_LOG)
-            proba = model.predict_proba(F)
-            logs[:, model.classes_] = np.log(np.maximum(proba, np.exp(SMALLEST_LOG)))
-            scores.append(logs)
         return np.stack(scores)
 
 
@@ -564,3 +406,53 @@ def tied_scores(theta: NDArray, Phi: NDArray) -> NDArray:
 def lengths_of(S: csr_array) -> NDArray:
     """Euclidean lengths of the rows."""
     return np.sqrt(np.asarray(S.multiply(S).sum(axis=1)).ravel())
+
+
+def predict_linked(
+    known: HitBlock, new: HitBlock, among: csr_array, Y: NDArray, labels: NDArray | None
+) -> NDArray:
+    """Predictions of new rows with links among each other, from the graph of all rows.
+
+    A logistic (or ridge) regression of the training rows' targets on the mean targets around every row, at one step, at
+    two, and spread along the links. No row sees its own target: of two steps the return is left out, and targets spread
+    from the other four of five parts.
+    """
+    n = len(known)
+    links = [
+        [known.there, new.views["columns" if new.is_directed else "hits"].similarities.T],
+        [new.there, among],
+    ]
+    whole = HitRows(csr_array(block_array(links, format="csr"))).relative
+    both = HitRows(csr_array(whole.maximum(whole.T)))
+    P = both.transitions
+    targets = Y if labels is None else (Y > 0.0).astype(float)
+    weighted = np.column_stack([targets * known.weight[:, None], known.weight])
+    mean = weighted[:, :-1].sum(axis=0) / known.weight.sum()
+    votes = np.vstack([weighted, np.zeros((len(new), weighted.shape[1]))])
+
+    def means(values: NDArray) -> NDArray:
+        return (values[:, :-1] + PRIOR_OF_SPREAD * mean) / (values[:, -1:] + PRIOR_OF_SPREAD)
+
+    one_step = P @ votes
+    returning = np.asarray(P.multiply(P.T).sum(axis=1)).reshape(-1, 1)
+    spread = spread_along(P, votes)
+    for _, test in splits_of(assign_folds(5, n, random_state=0)):
+        without = votes.copy()
+        without[test] = 0.0
+        spread[test] = spread_along(P, without)[test]
+    F = np.hstack([means(one) for one in (one_step, P @ one_step - returning * votes, spread)])
+    F = StandardScaler().fit(F[:n]).transform(F)
+    if labels is None:
+        return Ridge(1.0).fit(F[:n], targets, known.weight).predict(F[n:]).reshape(len(new), -1)
+    model = LogisticRegression(max_iter=500).fit(F[:n], labels, known.weight)
+    proba = np.zeros((len(new), Y.shape[1]))
+    proba[:, model.classes_] = model.predict_proba(F[n:])
+    return proba
+
+
+def spread_along(P: csr_array, start: NDArray, share: float = 0.85, n_steps: int = 20) -> NDArray:
+    """Votes after some steps, of which a share comes from the links, and the rest from the start."""
+    votes = start
+    for _ in range(n_steps):
+        votes = share * (P @ votes) + (1.0 - share) * start
+    return votes

@@ -129,12 +129,11 @@ def fit_stack(
     splits: Sequence[Split],
     parts: NDArray,
     run: Callable = map,
-    quiet: bool = False,
 ) -> Stack:
     """Judge the families of all blocks on folds, average the best, and fit these on all rows.
 
     `splits` hold out every row once, or a single part of many rows; `parts` (n,) are those of the honest figures.
-    ``run(function, splits)`` may work in parallel; a `quiet` fit does not warn of a useless model.
+    ``run(function, splits)`` may work in parallel.
     """
     classify = targets.classify
     members = [(name, family) for name in blocks for family in blocks[name].families(classify)]
@@ -169,8 +168,7 @@ def fit_stack(
         scores, target, weight, classify=classify, kinds=kinds, parts=parts[judged]
     )
     assert average.out_of_fold is not None
-    if not quiet:
-        warn_if_no_better(average.out_of_fold, targets.Y[judged], weight, classify)
+    warn_if_no_better(average.out_of_fold, targets.Y[judged], weight, classify)
     spectrum = {name: judge_spectrum(name, average, target, weight) for name in blocks}
     kept_kinds = [kinds[position] for position in average.kept]
     figures_of_families = family_scores(kept_kinds, target, weight, average)
