@@ -389,8 +389,8 @@ class SimilarityClassifier(ClassifierMixin, SimilarityLearner):
 
     Notes
     -----
-    One eigendecomposition, three products of matrices and ten Cholesky factorizations per fold, in single precision; new
-    items are compared in double precision. With m landmarks ``O(n m^2)`` and n m numbers of memory. Distances come from
+    One eigendecomposition, three products of matrices and ten Cholesky factorizations per fold, in single precision;
+    new items are compared in double. With m landmarks ``O(n m^2)`` and n m numbers of memory. Distances come from
     similarities as ``k(x, x) + k(z, z) - 2 k(x, z)``, cut at 0; a new item's ``k(x, x)`` comes from the kernel, or is
     passed as ``diag``.
 

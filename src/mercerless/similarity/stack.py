@@ -207,7 +207,7 @@ def choose_column(
     return [0] if paired_z(losses[0], losses[1], weight) > FENCE_ERRORS else [1]
 
 
-def losses_of(prediction: NDArray, target: NDArray) -> NDArray:
+def losses_of(prediction: Any, target: NDArray) -> NDArray:
     """Log-loss of probabilities, or squared error, of every row."""
     if target.ndim == 2:
         return ((prediction - target) ** 2).sum(axis=1)
@@ -238,17 +238,16 @@ def family_scores(
     several = len({name for name, _ in kinds}) > 1
     found = {}
     for kind in dict.fromkeys(kinds):
-        prediction = average.kinds_out_of_fold[kind]
-        own = [one == kind for one in kinds]
         name = ": ".join(kind) if several else kind[1]
-        found[name] = figures(prediction, target, weight) | {
-            "weight": float(average.weights[own].sum())
-        }
-    stack = figures(average.out_of_fold, target, weight)
-    return found | {"stack": stack | {"weight": float(average.weights.sum())}}
+        found[name] = figures(average.kinds_out_of_fold[kind], target, weight)
+        own = [one == kind for one in kinds]
+        found[name]["weight"] = float(average.weights[own].sum())
+    found["stack"] = figures(average.out_of_fold, target, weight)
+    found["stack"]["weight"] = float(average.weights.sum())
+    return found
 
 
-def figures(prediction: NDArray, target: NDArray, weight: NDArray) -> dict[str, float]:
+def figures(prediction: Any, target: NDArray, weight: NDArray) -> dict[str, float]:
     """Accuracy and log-loss, or squared error and R2 of standardized numbers."""
     loss = float(np.average(losses_of(prediction, target), weights=weight))
     if target.ndim == 2:
