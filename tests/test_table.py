@@ -389,16 +389,6 @@ def test_members_and_weights_are_named(fitted):
     assert set(only.weights_) == {"linear"}
 
 
-def test_importances_find_the_features_that_matter():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
-    X["word"] = rng.choice(["yes", "no"], 300)
-    y = 3.0 * X.b + (X.word == "yes") + 0.1 * rng.normal(size=300)
-    model = TableRegressor().fit(X, y)
-    assert_allclose(model.feature_importances_.sum(), 1.0)
-    assert list(np.argsort(-model.feature_importances_)[:2]) == [1, 4]
-
-
 def test_models_are_small_and_survive_pickling(diabetes, fitted):
     dumped = pickle.dumps(fitted)
     assert len(dumped) < 2e6

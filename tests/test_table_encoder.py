@@ -31,9 +31,6 @@ def mixed_table(n=N, seed=0):
             "job": rng.choice([f"{a} {b}" for a in ("head", "junior") for b in range(20)], n),
             "day": date,
             "text": [f"{rng.choice(['cats', 'dogs'])} live in house {i}" for i in range(n)],
-            "rank": pd.Categorical(
-                rng.choice(["low", "mid", "top"], n), ["low", "mid", "top"], True
-            ),
         }
     )
     X.loc[4::9, "size"] = np.nan
@@ -54,7 +51,6 @@ def test_kinds_are_inferred_by_the_documented_rule():
         "job": "words",
         "day": "date",
         "text": "text",
-        "rank": "order",
         "iso": "date",
         "german": "date",
         "digits": "number",
@@ -78,7 +74,6 @@ def test_known_values_are_encoded_as_documented():
     gaps = X["size"].isna()
     assert np.array_equal(A["size is missing"], gaps)
     assert np.allclose(A.loc[gaps, "size"], X["size"].median())
-    assert np.array_equal(A["rank"], X["rank"].cat.codes)
     assert np.array_equal(A["day, year"], X.day.dt.year)
     assert np.array_equal(A["day, weekday"], X.day.dt.weekday)
     angle = 2 * np.pi * (X.day.dt.dayofyear - 1) / 365.25
@@ -206,7 +201,6 @@ def test_text_helps_where_words_carry_the_target():
 
 def test_containers_of_equal_values_are_encoded_alike():
     X, y = mixed_table()
-    X = X.drop(columns="rank")
     expected = TableEncoder().fit_transform(X, y)
     dicts = [
         {key: value for key, value in row.items() if value == value} for row in X.to_dict("records")
@@ -243,8 +237,6 @@ def test_errors_are_one_sentence_that_names_the_column():
         encoder.transform(X.assign(size="big"))
     with pytest.raises(ValueError, match="'day' of X holds numbers"):
         encoder.transform(X.assign(day=1.0))
-    with pytest.raises(ValueError, match="'rank' of X has 'best'"):
-        encoder.transform(X.assign(rank="best"))
     with pytest.raises(ValueError, match="infinite"):
         encoder.transform(X.assign(size=np.inf))
     with pytest.raises(ValueError, match="kinds='color' is not known"):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import sklearn
@@ -26,15 +26,14 @@ from mercerless.table.columns import (
     as_frame,
     days,
     is_frame,
-    objects,
     read_table,
     words_as_numbers,
 )
 from mercerless.table.views import Standard, first_of_copies
 
-KINDS = ("number", "order", "category", "words", "text", "date", "drop")
+KINDS = ("number", "category", "words", "text", "date", "drop")
 MOST_LEVELS = 30  # categories with more values have target means instead of 0/1 columns
-FEWEST_ROWS = 3  # of a category with a 0/1 column, and of gaps with a mark
+FEWEST_ROWS = 3  # of a category with a 0/1 column
 PRIOR_ROWS = 10.0  # by which target means are pulled to the mean of all
 MANY_CLASSES = 20  # integer targets with more values are numbers
 
@@ -51,9 +50,9 @@ class Training:
 
 
 class Part:
-    """One way to encode a column. A subclass has the names of its columns of numbers, and does not change after fit."""
+    """One way to encode a column. It knows the suffixes of its columns' names, and does not change after fit."""
 
-    names: list[str]
+    suffixes: Sequence[str]
 
     def fit(self, column: Column, training: Training) -> NDArray:
         """The columns of numbers (n, q) of the training rows."""
@@ -67,60 +66,30 @@ class Part:
 class Numbers(Part):
     """Numbers with gaps at the median, and a mark of the gaps."""
 
+    suffixes = ("", " is missing")
+
     def fit(self, column: Column, training: Training) -> NDArray:
-        values = self.read(column)
-        gaps = np.isnan(values)
-        self.has_mark = bool(gaps.sum() >= FEWEST_ROWS)
-        self.fill = np.median(values[~gaps])
-        self.names = [column.name] + [f"{column.name} is missing"] * self.has_mark
+        self.fill = np.nanmedian(column.as_numbers())
         return self.transform(column)
 
     def transform(self, column: Column) -> NDArray:
-        values = self.read(column)
+        values = column.as_numbers()
         gaps = np.isnan(values)
-        filled = np.where(gaps, self.fill, values)
-        return np.stack([filled, gaps.astype(float)][: len(self.names)], axis=1)
-
-    def read(self, column: Column) -> NDArray:
-        """The values as numbers."""
-        return column.as_numbers()
-
-
-class Ranks(Numbers):
-    """Ordered categories as the numbers of their places in the order of the training rows."""
-
-    levels: Sequence[str] = ()
-
-    def fit(self, column: Column, training: Training) -> NDArray:
-        self.levels = column.levels or sorted({w for w in column.as_words() if w is not None})
-        return super().fit(column, training)
-
-    def read(self, column: Column) -> NDArray:
-        place: dict[Any, float] = {word: float(i) for i, word in enumerate(self.levels)}
-        place[None] = np.nan
-        words = column.as_words()
-        strange = next((word for word in words if word not in place), None)
-        if strange is not None:
-            raise ValueError(
-                f"Column {column.name!r} of X has {strange!r}, which is none of its ordered "
-                f"categories when the model was fitted ({', '.join(self.levels[:5])})."
-            )
-        return np.array([place[word] for word in words], dtype=float)
+        return np.stack([np.where(gaps, self.fill, values), gaps], axis=1)
 
 
 class Levels(Part):
     """A 0/1 column for every frequent value, and for gaps; other values have the shares of the training rows."""
 
     def fit(self, column: Column, training: Training) -> NDArray:
-        words, counts = count_words(column.as_words())
-        fewest = min(FEWEST_ROWS, max(counts))
-        self.levels = [word for word, count in zip(words, counts) if count >= fewest]
-        self.names = [
-            f"{column.name} is {'missing' if word is None else word}" for word in self.levels
-        ]
+        counts: dict[Any, int] = {}  # in the order of first appearance
+        for word in column.as_words():
+            counts[word] = counts.get(word, 0) + 1
+        fewest = min(FEWEST_ROWS, max(counts.values()))
+        self.levels = [word for word, count in counts.items() if count >= fewest]
+        self.suffixes = [f" is {'missing' if word is None else word}" for word in self.levels]
         self.shares = np.zeros(len(self.levels))
-        indicators = self.transform(column)
-        self.shares = indicators.mean(axis=0)
+        self.shares = self.transform(column).mean(axis=0)
         return self.transform(column)
 
     def transform(self, column: Column) -> NDArray:
@@ -138,10 +107,8 @@ class TargetMeans(Part):
 
     def fit(self, column: Column, training: Training) -> NDArray:
         assert training.Y is not None
-        q = training.Y.shape[1]
-        self.names = [
-            f"{column.name}, mean target {k + 1}"[: None if q > 1 else -2] for k in range(q)
-        ]
+        numbers = [""] if training.Y.shape[1] == 1 else range(1, training.Y.shape[1] + 1)
+        self.suffixes = [f", mean target {k}".rstrip() for k in numbers]
         words = column.as_words()
         means = np.zeros_like(training.Y)
         for train, test in training.folds:
@@ -157,9 +124,10 @@ class TargetMeans(Part):
         self.place: dict[Any, int] = {}
         number = [self.place.setdefault(word, len(self.place)) for word in words]
         totals = np.bincount(number, weights=weight)
-        sums = np.stack([np.bincount(number, weights=weight * y) for y in Y.T], axis=1)
-        unknown = np.zeros((1, Y.shape[1]))
-        self.means = np.vstack([sums / (totals + PRIOR_ROWS)[:, None], unknown])
+        self.means = np.zeros((len(totals) + 1, Y.shape[1]))  # the last is that of unknown words
+        for k, y in enumerate(Y.T):
+            sums = np.bincount(number, weights=weight * y)
+            self.means[:-1, k] = sums / (totals + PRIOR_ROWS)
 
     def _look_up(self, words: NDArray) -> NDArray:
         return self.means[[self.place.get(word, -1) for word in words]]
@@ -179,43 +147,34 @@ class Text(Part):
         self.encoder = StringEncoder(
             min(training.n_components, len(words) - 1), random_state=training.random_state
         )
-        self.encoder.fit(self._series(words))
+        self.encoder.fit(as_series(words))
         values = self.transform(column)
-        self.names = [f"{column.name} {i + 1}" for i in range(values.shape[1])]
+        self.suffixes = [f" {i + 1}" for i in range(values.shape[1])]
         return values
 
     def transform(self, column: Column) -> NDArray:
         place: dict[str, int] = {}
         number = [place.setdefault(word, len(place)) for word in self._read(column)]
-        return np.asarray(self.encoder.transform(self._series(list(place))), dtype=float)[number]
+        return np.asarray(self.encoder.transform(as_series(list(place))), dtype=float)[number]
 
     def _read(self, column: Column) -> list[str]:
         return ["" if word is None else word[: self.most_letters] for word in column.as_words()]
-
-    @staticmethod
-    def _series(words: list[str]) -> Any:
-        import pandas
-
-        return pandas.Series(objects(words), name="text", dtype="str")
 
 
 class Dates(Part):
     """Days, year, month and weekday of dates or date strings, and sine and cosine of the season and the time of day."""
 
-    parts: ClassVar = ("", ", year", ", month", ", weekday", ", season sine", ", season cosine")
-    times: ClassVar = (", time sine", ", time cosine")
+    suffixes = (
+        *("", ", year", ", month", ", weekday", ", season sine", ", season cosine"),
+        *(", time sine", ", time cosine", " is missing"),
+    )
 
     def __init__(self, parser: Any = None) -> None:
         self.parser = parser  # of date strings
 
     def fit(self, column: Column, training: Training) -> NDArray:
-        dates = self._read(column)
-        is_known = ~np.isnat(dates)
-        self.fill = np.sort(dates[is_known])[is_known.sum() // 2]
-        self.has_mark = bool((~is_known).sum() >= FEWEST_ROWS)
-        has_times = bool(np.any(dates[is_known] != dates[is_known].astype("datetime64[D]")))
-        suffixes = self.parts + self.times * has_times + (" is missing",) * self.has_mark
-        self.names = [f"{column.name}{suffix}" for suffix in suffixes]
+        known = np.sort(self._read(column))  # gaps come last
+        self.fill = known[np.sum(~np.isnat(known)) // 2]
         return self.transform(column)
 
     def transform(self, column: Column) -> NDArray:
@@ -223,23 +182,22 @@ class Dates(Part):
         gaps = np.isnat(dates)
         dates = np.where(gaps, self.fill, dates)
         day = dates.astype("datetime64[D]")
-        month = dates.astype("datetime64[M]").astype(int)
+        month = dates.astype("datetime64[M]")
         year = dates.astype("datetime64[Y]")
         season = 2.0 * np.pi * days(dates - year.astype(DATE)) / 365.25
         time = 2.0 * np.pi * days(dates - day.astype(DATE))
-        values = {
-            "": days(dates),
-            ", year": year.astype(int) + 1970,
-            ", month": month % 12 + 1,
-            ", weekday": (day.astype(int) + 3) % 7,  # Monday is 0
-            ", season sine": np.sin(season),
-            ", season cosine": np.cos(season),
-            ", time sine": np.sin(time),
-            ", time cosine": np.cos(time),
-            " is missing": gaps,
-        }
-        block = [values[name[len(column.name) :]] for name in self.names]
-        return np.stack(block, axis=1).astype(float)
+        columns = (
+            days(dates),
+            year.astype(int) + 1970,
+            month.astype(int) % 12 + 1,
+            (day.astype(int) + 3) % 7,  # Monday is 0
+            np.sin(season),
+            np.cos(season),
+            np.sin(time),
+            np.cos(time),
+            gaps,
+        )
+        return np.stack(columns, axis=1)
 
     def _read(self, column: Column) -> NDArray:
         if column.kind == "date":
@@ -257,7 +215,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     What a column is, `kinds` says, or else its values:
 
-    - numbers and dates by their type, as are ordered categories;
+    - numbers and dates by their type;
     - words that all spell dates are dates, and words that spell numbers (more than 30 different ones) are numbers;
     - words that hardly repeat (more different ones than half the rows) are text if most of them have several words,
       and otherwise ids, which are dropped;
@@ -272,12 +230,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     kinds : dict or None, default=None
-        The kinds of columns by name (or position, for an array), for those that should not be inferred: "number",
-        "order", "category", "words", "text", "date" or "drop".
+        The kinds of columns by name ("x0", "x1", ... for an array), for those that should not be inferred: "number",
+        "category", "words", "text", "date" or "drop".
     n_components : int, default=10
         Components of a column of text.
-    target : "auto", "classes" or "numbers", default="auto"
-        What the targets are; "auto" takes numbers with more than 20 different values as numbers.
     random_state : int, default=0
         Makes folds and components repeatable.
 
@@ -302,15 +258,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        kinds: Mapping[Any, str] | None = None,
+        kinds: Mapping[str, str] | None = None,
         *,
         n_components: int = 10,
-        target: str = "auto",
         random_state: int = 0,
     ) -> None:
         self.kinds = kinds
         self.n_components = n_components
-        self.target = target
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -321,7 +275,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X : array-like or data frame of shape (n, n_features)
             The table.
         y : array-like of shape (n,) or None, default=None
-            The targets, for target means; without them words have components only.
+            The targets, for target means; without them words have components only. Whole numbers of up to 20 different
+            values are classes.
         sample_weight : array-like of shape (n,) or None, default=None
             Weights of the rows in target means.
 
@@ -330,7 +285,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self : TableEncoder
             The fitted encoder.
         """
-        self.learn(*self._check_training(X, y, sample_weight))
+        self._learn_rows(X, y, sample_weight)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray:
@@ -350,7 +305,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (n, n_features_out)
             The encoded rows.
         """
-        return self.learn(*self._check_training(X, y, sample_weight))
+        return self._learn_rows(X, y, sample_weight)
 
     def transform(self, X: Any) -> NDArray:
         """Encode new rows; columns of a data frame are matched by name.
@@ -381,31 +336,28 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             The names.
         """
         check_is_fitted(self)
-        names = [name for _, part in self._parts for name in part.names]
+        names = []
+        for place, part in self._parts:
+            names += [f"{self._names[place]}{suffix}" for suffix in part.suffixes]
         return np.array(names, dtype=object)[self._kept]
 
     @property
     def sources_(self) -> NDArray:
         """The column of the table from which every encoded column comes."""
         check_is_fitted(self)
-        sources = [place for place, part in self._parts for _ in part.names]
+        sources = [place for place, part in self._parts for _ in part.suffixes]
         return np.array(sources, dtype=int)[self._kept]
-
-    def read(self, X: Any) -> list[Column]:
-        """The columns of new rows, checked against those of the training rows."""
-        check_is_fitted(self)
-        X = align_columns(as_frame(X, self._names), self._names)
-        given = labels_of(X)
-        if given is not None and given != self._names and not self._is_numbered:
-            lacking = [name for name in self._names if name not in given]
-            if lacking and len(given) != len(self._names):
-                raise ValueError(f"X lacks the column {lacking[0]!r}, which it had in fit; add it.")
-        X = self._validated(X, reset=False)
-        return [c._replace(name=name) for c, name in zip(read_table(X), self._names)]
 
     def encode(self, X: Any) -> NDArray:
         """The encoded rows as an array, whatever output scikit-learn is set to."""
-        columns = self.read(X)
+        check_is_fitted(self)
+        X = align_columns(as_frame(X), self._names)
+        given = labels_of(X) or self._names
+        lacking = [name for name in self._names if name not in given]
+        if lacking and len(given) != len(self._names):
+            raise ValueError(f"X lacks the column {lacking[0]!r}, which it had in fit; add it.")
+        columns = read_table(self._validated(X, reset=False))
+        columns = [column._replace(name=name) for column, name in zip(columns, self._names)]
         with sklearn.config_context(transform_output="default"):
             blocks = [part.transform(columns[place]) for place, part in self._parts]
         return np.hstack(blocks)[:, self._kept]
@@ -420,51 +372,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         types = [np.float64, np.float32]
         return validate_data(self, X, dtype=types, reset=reset, ensure_all_finite="allow-nan")
 
-    def _check_training(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[list[Column], NDArray | None, NDArray, Sequence[Split]]:
-        """Columns, target columns, weights and folds."""
+    def _learn_rows(self, X: Any, y: Any, sample_weight: Any) -> NDArray:
+        """The encoded training rows, with folds of their own."""
         check_row_order(X, y, sample_weight)
-        X = as_frame(X)
-        columns = self.read_training(X)
+        columns = self.read_training(as_frame(X))
         n = len(columns[0].values)
-        weight = check_weight(sample_weight, n)
         Y, labels = None, None
         if y is not None:
-            Y, labels = self._target_columns(np.asarray(y))
+            Y, labels = target_columns(np.asarray(y))
         folds = splits_of(assign_folds(5, n, labels=labels, random_state=self.random_state))
-        return columns, Y, weight, folds
+        return self.learn(columns, Y, check_weight(sample_weight, n), folds)
 
     def read_training(self, X: Any) -> list[Column]:
         """The columns of training rows; sets the names of features."""
-        check_option("target", self.target, ("auto", "classes", "numbers"))
-        for kind in (self.kinds or {}).values():
-            check_option("kinds", kind, KINDS)
-        X = self._validated(X, reset=True)
-        columns = read_table(X)
+        columns = read_table(self._validated(X, reset=True))
         self._names = [column.name for column in columns]
-        self._is_numbered = not is_frame(X)
-        strange = [name for name in self.kinds or {} if self._place_of(name) is None]
-        if strange:
-            raise ValueError(f"kinds names {strange[0]!r}, which is not a column of X.")
+        for name, kind in (self.kinds or {}).items():
+            check_option("kinds", kind, KINDS)
+            if name not in self._names:
+                raise ValueError(f"kinds names {name!r}, which is not a column of X.")
         return columns
-
-    def _place_of(self, name: Any) -> int | None:
-        """The position of a column given by name or, for an array, by number."""
-        if self._is_numbered and isinstance(name, (int, np.integer)):
-            return int(name) if 0 <= name < len(self._names) else None
-        return self._names.index(str(name)) if str(name) in self._names else None
-
-    def _target_columns(self, y: NDArray) -> tuple[NDArray, NDArray | None]:
-        """Targets as columns of numbers, one for each class; and the labels of classes."""
-        if y.ndim > 1:
-            return y.reshape(len(y), -1).astype(float), None
-        values = np.unique(y)
-        has_fractions = y.dtype.kind == "f" and bool(np.any(y != np.round(y)))
-        is_number = has_fractions or (y.dtype.kind in "biuf" and len(values) > MANY_CLASSES)
-        if self.target == "numbers" or (self.target == "auto" and is_number):
-            return y[:, None].astype(float), None
-        return (y[:, None] == values[min(1, len(values) - 1) * (len(values) == 2) :]) * 1.0, y
 
     def learn(
         self, columns: list[Column], Y: NDArray | None, weight: NDArray, folds: Sequence[Split]
@@ -473,73 +400,67 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if Y is not None:
             Y = Y - np.average(Y, axis=0, weights=weight)
         training = Training(Y, weight, folds, self.n_components, self.random_state)
-        given = {self._place_of(name): kind for name, kind in (self.kinds or {}).items()}
         self.kinds_: dict[str, str] = {}
         self.dropped_: dict[str, str] = {}
         self._parts: list[tuple[int, Part]] = []
         blocks = []
         with sklearn.config_context(transform_output="default"):
             for place, column in enumerate(columns):
-                kind, parts = self._parts_of(column, given.get(place), Y is not None)
-                self.kinds_[column.name] = kind
-                for part in parts:
+                for part in self._parts_of(column, Y is not None):
                     blocks.append(part.fit(column, training))
                     self._parts.append((place, part))
         if not blocks:
             reasons = "; ".join(f"{name!r} {why}" for name, why in self.dropped_.items())
             raise ValueError(f"X has no column to learn from: {reasons}.")
         A = np.hstack(blocks)
-        unordered = Standard.fit(A)
+        units = Standard.fit(A)
         Z = np.empty_like(A)
-        Z[:, unordered.order] = unordered(A)
+        Z[:, units.order] = units(A)
         self._kept = np.arange(A.shape[1])
+        sources = self.sources_
         self._kept = first_of_copies(Z)
         if not len(self._kept):  # every column is constant
             self._kept = np.arange(1)
-        encoded = set(self.sources_.tolist())
-        for place, column in enumerate(columns):
-            if place not in encoded and column.name not in self.dropped_:
-                self.dropped_[column.name] = "is constant or a copy of other columns"
+        for place in np.setdiff1d(sources, self.sources_):
+            self.dropped_[columns[place].name] = "is constant or a copy of other columns"
         return A[:, self._kept]
 
-    def _parts_of(
-        self, column: Column, given: str | None, has_target: bool
-    ) -> tuple[str, list[Part]]:
-        """The kind of a column and how to encode it."""
-        if given == "drop" or column.is_missing.all():
-            self.dropped_[column.name] = "is empty" if given != "drop" else "is dropped by kinds"
-            return "drop", []
+    def _parts_of(self, column: Column, has_target: bool) -> Sequence[Part]:
+        """How to encode a column; sets its kind, and the reason if it is dropped."""
+        name = column.name
         parser = date_parser(column)
-        kind = given or infer_kind(column, parser)
-        if kind == "drop":
-            self.dropped_[column.name] = "has words that hardly repeat, as ids do"
+        kind = (self.kinds or {}).get(name) or infer_kind(column, parser)
+        reason = None
+        if kind == "drop" or column.is_missing.all():
+            reason = "is empty" if column.is_missing.all() else "is dropped by kinds"
+        elif kind == "id":
+            reason = "has words that hardly repeat, as ids do"
             warn(
-                f"Column {column.name!r} of X is left out: its words hardly repeat, as those of "
-                f"ids do, such as {next(w for w in column.values if w is not None)!r}. Pass "
-                f"kinds={{{column.name!r}: 'text'}} to use it, or 'drop' to silence this warning."
+                f"Column {name!r} of X is left out: its words hardly repeat, as those of ids do, "
+                f"such as {column.values[~column.is_missing][0]!r}. Pass kinds={{{name!r}: 'text'}} "
+                "to use it, or 'drop' to silence this warning."
             )
-            return kind, []
-        if kind in ("words", "text") and not has_skrub():
-            warn(
-                f"Column {column.name!r} of X holds text, and skrub, which encodes text and date "
-                "strings, is not installed: pip install 'mercerless[table]'; until then text is "
-                "left out, and words have only the mean target of equal ones."
-            )
-            if kind == "text" or not has_target:
-                self.dropped_[column.name] = "holds text, which needs skrub"
-                return kind, []
-            return kind, [TargetMeans()]
-        if kind == "words" and not has_target:
-            return kind, [Text()]
-        makers: dict[str, list[Part]] = {
+        parts: dict[str, Sequence[Part]] = {
             "number": [Numbers()],
-            "order": [Ranks()],
             "category": [Levels()],
-            "words": [TargetMeans(), Text()],
+            "words": [TargetMeans(), Text()] if has_target else [Text()],
             "text": [Text()],
             "date": [Dates(parser)],
         }
-        return kind, makers[kind]
+        used = parts.get(kind, ())
+        if kind in ("words", "text") and not has_skrub():
+            warn(
+                f"Column {name!r} of X holds text, and skrub, which encodes text and date "
+                "strings, is not installed: pip install 'mercerless[table]'; until then text is "
+                "left out, and words have only the mean target of equal ones."
+            )
+            used = used[:-1]
+            reason = reason if used else "holds text, which needs skrub"
+        self.kinds_[name] = "drop" if reason else kind
+        if reason:
+            self.dropped_[name] = reason
+            return ()
+        return used
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -548,12 +469,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
+def target_columns(y: NDArray) -> tuple[NDArray, NDArray | None]:
+    """Targets as columns of numbers, one for each class; and the labels of classes."""
+    if y.ndim > 1:
+        return y.reshape(len(y), -1).astype(float), None
+    column = y[:, None]
+    classes = np.unique(y)
+    has_fractions = y.dtype.kind == "f" and np.any(y != np.round(y))
+    has_many_values = y.dtype.kind in "biuf" and len(classes) > MANY_CLASSES
+    if has_fractions or has_many_values:
+        return column.astype(float), None
+    if len(classes) == 2:
+        classes = classes[1:]
+    return (column == classes).astype(float), y
+
+
 def infer_kind(column: Column, parser: Any) -> str:
     """The kind of a column by its values; the rule is that of `TableEncoder`."""
     if column.kind != "word":
         return column.kind
-    if column.has_order:
-        return "order"
     words = [word for word in column.values if word is not None]
     n_distinct = len(set(words))
     if parser is not None:
@@ -562,16 +496,8 @@ def infer_kind(column: Column, parser: Any) -> str:
         return "number"
     if n_distinct > max(len(words) / 2, FEWEST_ROWS * 3):
         has_spaces = sum(" " in word.strip() for word in words) > len(words) / 2
-        return "text" if has_spaces else "drop"
+        return "text" if has_spaces else "id"
     return "category" if n_distinct <= MOST_LEVELS else "words"
-
-
-def count_words(words: NDArray) -> tuple[list[Any], list[int]]:
-    """Different words in the order of their first appearance, and how often each occurs."""
-    counts: dict[Any, int] = {}
-    for word in words:
-        counts[word] = counts.get(word, 0) + 1
-    return list(counts), list(counts.values())
 
 
 def has_skrub() -> bool:
@@ -583,21 +509,28 @@ def has_skrub() -> bool:
     return True
 
 
+def as_series(words: Any) -> Any:
+    """Words as a series of pandas."""
+    import pandas
+
+    return pandas.Series(list(words), name="text", dtype="str")
+
+
 def date_parser(column: Column) -> Any:
     """skrub's parser of the column's date strings; None if it has none, or without skrub."""
-    words = [word for word in column.values if word is not None] if column.kind == "word" else []
+    if column.kind != "word":
+        return None
+    words = column.values[~column.is_missing]
     has_digits = all(any(letter.isdigit() for letter in word) for word in words[:50])
-    if not words or column.has_order or not has_digits or not has_skrub():
+    if not len(words) or not has_digits or not has_skrub():
         return None
-    if words_as_numbers(objects(words)) is not None:  # 20140531 may be a number
+    if words_as_numbers(words) is not None:  # 20140531 may be a number
         return None
-    import pandas
     from skrub import ToDatetime
 
-    series = pandas.Series(objects(words), dtype="str")
     parser = ToDatetime()
     try:
-        parsed = parser.fit_transform(series)
+        parsed = parser.fit_transform(as_series(words))
     except ValueError:  # not dates
         return None
     return parser if parsed.notna().all() else None
@@ -607,8 +540,5 @@ def parse_dates(parser: Any, column: Column) -> NDArray:
     """Date strings as dates without time zone; NaT if they are missing or not in the format of the training rows."""
     import pandas
 
-    series = pandas.Series(objects(column.values), dtype="str", name=column.name)
-    parsed = parser.transform(series)
-    if getattr(parsed.dtype, "tz", None) is not None:
-        parsed = parsed.dt.tz_convert("UTC").dt.tz_localize(None)
-    return parsed.to_numpy(dtype=DATE)
+    parsed = parser.transform(as_series(column.values))
+    return pandas.to_datetime(parsed, utc=True).dt.tz_localize(None).to_numpy(dtype=DATE)

@@ -1,6 +1,6 @@
 """The automatic learner of tables: words, dates and gaps as they are, and nothing to tune."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from mercerless.core.folds import (
     OutOfFold,
     Split,
     assign_folds,
+    by_appearance,
     check_groups,
     hold_out,
     make_folds,
@@ -34,14 +35,14 @@ from mercerless.core.validation import (
     leave_one_out_constant,
     warn_if_useless,
 )
-from mercerless.table.columns import Column, as_frame, is_frame, is_lazy
+from mercerless.table.columns import Column, as_frame, is_lazy, lazily, row_codes, rows_of
 from mercerless.table.encoder import TableEncoder
 from mercerless.table.intervals import Scatter
-from mercerless.table.members.base import Member, Rows, class_scores, error_of
+from mercerless.table.members.base import Member, Rows
 from mercerless.table.members.kernel import kernel_members
 from mercerless.table.members.linear import Linear
 from mercerless.table.members.trees import Boosted, Randomized
-from mercerless.table.target import NumberTarget, Way, class_targets, number_scores, ways_of_numbers
+from mercerless.table.target import ClassTarget, NumberTarget
 from mercerless.table.views import Standard, isolated
 
 MEMBERS = ("kernel", "linear", "boosted", "randomized")
@@ -49,30 +50,21 @@ ALL_FOLDS = 2500  # rows up to which every row is held out once; of more, a fift
 MOST_HELD_OUT = 5000
 #: Of the average toward equal weights, for numbers and for classes: 15 instead of 3 lowers the squared errors of 51
 #: tables by .9 +- .3 %.
-PULL = (15.0, 3.0)
-SMALLEST_WEIGHT = 0.01  # of a candidate, relative to the largest; smaller ones are dropped
-KEPT_ROWS = 300  # for feature importances
+PULL = {"numbers": 15.0, "classes": 3.0}
+SMALLEST_WEIGHT = (
+    0.01  # of a candidate, relative to the largest; members with smaller ones are dropped
+)
 
 
 class Training(NamedTuple):
     """Checked training rows with weight."""
 
     columns: list[Column]
-    target: NDArray
+    y: NDArray
     weight: NDArray
     groups: NDArray | None
     used: NDArray  # places of the rows among all rows given to fit
-    folds: list[Split] | None  # by `cv` or time, if these decide
-
-
-class Solution(NamedTuple):
-    """What the members and their average learned."""
-
-    members: list[Member]
-    ways: list[Way]
-    average: Average
-    held_out: NDArray  # places of held-out rows
-    errors: dict[str, float]
+    splits: list[Split] | None  # by `cv` or time, if these decide
 
 
 class _Table(ConformalMixin, FittedEstimator):
@@ -80,20 +72,18 @@ class _Table(ConformalMixin, FittedEstimator):
 
     encoder_: TableEncoder
     members_: list[Member]
-    _weighing: Average
-    _seed: Any
+    target_: Any  # a NumberTarget or a ClassTarget
+    _seed: int
     _units: Standard
-    _ways: list[Way]
-    _sample: NDArray
-    _importances: NDArray | None
-    _scatter: Scatter
+    _residuals: list[NDArray]
+    _weighing: Average
     _without_out_of_fold = "fit it on more rows"
 
     def __init__(
         self,
         members: str | Sequence[str] = "auto",
         *,
-        kinds: Mapping[Any, str] | None = None,
+        kinds: Mapping[str, str] | None = None,
         cv: Any = None,
         time_ordered: bool = False,
         max_rows: int = 500_000,
@@ -133,15 +123,6 @@ class _Table(ConformalMixin, FittedEstimator):
         self : object
             The fitted estimator.
         """
-        self._check_parameters()
-        self._seed = self.random_state
-        if not isinstance(self.random_state, (int, np.integer)):
-            self._seed = check_random_state(self.random_state).randint(2**31 - 1)
-        with self._progress() as progress, one_blas_thread():
-            self._fit(X, y, sample_weight, groups, progress)
-        return self
-
-    def _check_parameters(self) -> None:
         check_number("max_rows", self.max_rows, whole=True)
         names = MEMBERS if self.members == "auto" else self.members
         if isinstance(names, str) or not set(names) <= set(MEMBERS):
@@ -150,45 +131,55 @@ class _Table(ConformalMixin, FittedEstimator):
             )
         if self.time_ordered and self.cv is not None:
             raise ValueError("Pass either cv or time_ordered=True, not both.")
+        self._seed = check_random_state(self.random_state).randint(2**31 - 1)
+        if isinstance(self.random_state, (int, np.integer)):
+            self._seed = int(self.random_state)
+        with self._progress() as progress, one_blas_thread():
+            self._fit(as_frame(X), y, sample_weight, groups, progress)
+        return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, progress: Progress) -> None:
         raise NotImplementedError
 
-    def _training(self, X: Any, target: NDArray, weight: NDArray, groups: Any) -> Training:
-        """Checked rows with weight, at most `max_rows` of them."""
-        check_consistent_length(X, target)
-        if groups is not None:
-            groups = check_groups(groups, len(target))
+    def _sample(self, weight: NDArray) -> NDArray:
+        """The rows with weight, at most `max_rows` of them."""
         used = np.flatnonzero(weight)
         if len(used) > self.max_rows:
             order = np.random.RandomState(self._seed).permutation(len(used))
             used = used[np.sort(order[: self.max_rows])]
-        if len(used) < len(target) or is_lazy(X):
+        return used
+
+    def _training(
+        self, X: Any, y: NDArray, weight: NDArray, groups: Any, used: NDArray
+    ) -> Training:
+        """These rows of the data, checked."""
+        check_consistent_length(X, y)
+        if groups is not None:
+            groups = check_groups(groups, len(y))
+        if len(used) < len(y) or is_lazy(X):
             X = rows_of(X, used)
         self.encoder_ = TableEncoder(self.kinds, random_state=self._seed)
         columns = self.encoder_.read_training(X)
         if len(used) < 2:
             raise ValueError(f"X has n_samples={len(used)} with weight; at least two are needed.")
-        folds = self._given_folds(target, weight, used, groups)
+        splits = self._splits(y, used, groups)
         if groups is not None:
             groups = groups[used]
         # in steps of a millionth: trees break ties by the last digits
         weight = np.round(weight[used] / weight[used].mean(), 6).clip(1e-6)
-        return Training(columns, target[used], weight, groups, used, folds)
+        return Training(columns, y[used], weight, groups, used, splits)
 
-    def _given_folds(
-        self, target: NDArray, weight: NDArray, used: NDArray, groups: NDArray | None
-    ) -> list[Split] | None:
-        """Folds of the rows that are used, in the order of time or by a splitter of all given rows."""
+    def _splits(self, y: NDArray, used: NDArray, groups: NDArray | None) -> list[Split] | None:
+        """Folds of the used rows, in the order of time or by a splitter of all given rows."""
         if self.time_ordered:
             return list(TimeSeriesSplit(min(5, len(used) - 1)).split(used))
         if self.cv is None or isinstance(self.cv, (int, np.integer)):
             return None
-        splitter = check_cv(self.cv, target, classifier=is_classifier(self))
-        place = np.full(len(target), -1)
+        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+        place = np.full(len(y), -1)
         place[used] = np.arange(len(used))
         folds = []
-        for train, test in splitter.split(np.zeros((len(target), 1)), target, groups):
+        for train, test in splitter.split(np.zeros((len(y), 1)), y, groups):
             train, test = place[train], place[test]
             folds.append((train[train >= 0], test[test >= 0]))
         held_out = np.concatenate([test for _, test in folds])
@@ -196,25 +187,22 @@ class _Table(ConformalMixin, FittedEstimator):
             raise ValueError("cv holds out a row twice; use a splitter without overlaps.")
         return [split for split in folds if len(split[0]) and len(split[1])]
 
-    def _folds(self, training: Training, labels: NDArray | None) -> list[Split]:
+    def _folds(self, training: Training, y: NDArray) -> list[Split]:
         """The folds that the members are judged on."""
-        n = len(training.target)
-        target = training.target if labels is None else labels
-        if training.folds is not None:
-            return training.folds
+        if training.splits is not None:
+            return training.splits
+        options: dict[str, Any] = {"classify": is_classifier(self), "groups": training.groups}
         items = row_codes(training.columns)
-        options: dict[str, Any] = {"classify": labels is not None, "groups": training.groups}
-        options["random_state"] = self._seed
-        if n <= ALL_FOLDS or self.cv is not None:
-            return make_folds(self.cv, items, target, **options)
-        share = min(0.2, MOST_HELD_OUT / n)
-        return [hold_out(share, items, target, **options)]
+        if len(y) <= ALL_FOLDS or self.cv is not None:
+            return make_folds(self.cv, items, y, random_state=self._seed, **options)
+        share = min(0.2, MOST_HELD_OUT / len(y))
+        return [hold_out(share, items, y, random_state=self._seed, **options)]
 
     def _encode(self, training: Training, Y: NDArray, folds: Sequence[Split]) -> NDArray:
         """Training rows in comparable units; target means of held-out rows come from the rows of their fold."""
-        n = len(Y)
-        rest = np.setdiff1d(np.arange(n), np.concatenate([test for _, test in folds]))
         folds = list(folds)
+        held_out = np.concatenate([test for _, test in folds])
+        rest = np.setdiff1d(np.arange(len(Y)), held_out)
         if len(rest):
             inner = assign_folds(5, len(rest), random_state=self._seed)
             folds += [(rest[train], rest[test]) for train, test in splits_of(inner)]
@@ -222,11 +210,18 @@ class _Table(ConformalMixin, FittedEstimator):
         self._units = Standard.fit(A)
         return self._units(A)
 
-    def _solve(
-        self, rows: Rows, target: NumberTarget | None, groups: NDArray | None, progress: Progress
-    ) -> Solution:
-        """Held-out predictions of all members, their average, and the members with weight learned from all rows."""
-        held_out = np.sort(np.concatenate([test for _, test in rows.folds]))
+    def _learn(
+        self, training: Training, y: NDArray, target: Any, progress: Progress
+    ) -> tuple[Rows, NDArray, Average]:
+        """Held-out predictions of all members, their average, and the members with weight learned from all rows.
+
+        Sets the attributes that regression and classification share; returns the held-out rows and their places.
+        """
+        Y = target(y)
+        folds = self._folds(training, y)
+        Z = self._encode(training, Y[:, : target.n_encoded], folds)
+        labels = y if is_classifier(self) else None
+        rows = Rows(Z, Y, labels, target.n_classes, training.weight, folds, self._seed)
         members: list[Member] = []
         outputs: list[NDArray] = []
         for member in self._candidates(rows):
@@ -235,36 +230,42 @@ class _Table(ConformalMixin, FittedEstimator):
             if predicted is not None:
                 members.append(member)
                 outputs.append(predicted)
-        outputs = [values[held_out] for values in outputs]
-        weight = rows.weight[held_out]
-        if target is None:
-            assert rows.labels is not None
-            truth = rows.labels[held_out]
-            ways = [Way(number, 0, np.zeros(0)) for number in range(len(members))]
-        else:
-            truth = rows.Y[held_out, :1]
-            ways = ways_of_numbers(target, rows.Y[held_out], outputs, weight)
-        scores = candidate_scores(target, ways, dict(enumerate(outputs)))
-        together = None if groups is None else groups[held_out]
-        parts = assign_folds(5, len(held_out), together=together, random_state=rows.seed)
-        average = average_of(
-            scores, truth, weight, classify=target is None, parts=parts, pull=PULL[target is None]
-        )
-        errors = {
-            members[way.member].name + " of short tails" * way.column: error_of(
-                values, truth, weight
-            )
-            for way, values in zip(ways, scores)
-        }
-        kept = np.flatnonzero(average.weights > SMALLEST_WEIGHT * average.weights.max())
-        average = average.take(kept)
-        ways = [ways[place] for place in kept]
-        for number in sorted({way.member for way in ways}):
-            members[number].refit(rows)
-            progress.step({"stage": members[number].name})
-        return Solution(members, ways, average, held_out, errors)
 
-    def _candidates(self, rows: Rows) -> Any:
+        places = np.sort(np.concatenate([test for _, test in folds]))
+        held_out = rows.take(places)
+        groups = None if training.groups is None else training.groups[places]
+        outputs = [values[places] for values in outputs]
+        residuals = [target.residuals(held_out.Y, values, held_out.weight) for values in outputs]
+        candidates = [target.candidates(*pair) for pair in zip(outputs, residuals)]
+        owner = np.repeat(np.arange(len(members)), [len(scores) for scores in candidates])
+        scores = np.concatenate(candidates)
+        average = average_of(
+            scores,
+            held_out.Y[:, :1] if labels is None else labels[places],
+            held_out.weight,
+            classify=labels is not None,
+            parts=assign_folds(5, len(places), together=groups, random_state=self._seed),
+            pull=PULL["numbers" if labels is None else "classes"],
+        )
+        used = np.unique(owner[average.weights > SMALLEST_WEIGHT * average.weights.max()])
+        for place in used:
+            members[place].fit(rows)
+            progress.step({"stage": members[place].name})
+        self._set_fitted(
+            n_features_in_=self.encoder_.n_features_in_,
+            encoder_=self.encoder_,
+            members_=[members[place] for place in used],
+            weights_={members[i].name: float(average.weights[owner == i].sum()) for i in used},
+            errors_={m.name: min(map(held_out.error_of, s)) for m, s in zip(members, candidates)},
+            certificate_=average.residual,
+            notes_=self._notes(),
+            target_=target,
+            _residuals=[residuals[place] for place in used],
+            _weighing=average.take(np.isin(owner, used)),
+        )
+        return held_out, places, average
+
+    def _candidates(self, rows: Rows) -> Iterator[Member]:
         """The members, the cheap ones first, so that trees know their rivals."""
         names = MEMBERS if self.members == "auto" else self.members
         if "kernel" in names:
@@ -286,32 +287,6 @@ class _Table(ConformalMixin, FittedEstimator):
             )
         return notes
 
-    def _finish(self, rows: Rows, solution: Solution, notes: list[str], **others: Any) -> None:
-        """Set all attributes at once."""
-        used = sorted({way.member for way in solution.ways})
-        ways = [way._replace(member=used.index(way.member)) for way in solution.ways]
-        members = [solution.members[number] for number in used]
-        weights = dict.fromkeys((member.name for member in members), 0.0)
-        for way, weight in zip(ways, solution.average.weights):
-            weights[members[way.member].name] += float(weight)
-        if hasattr(self.encoder_, "feature_names_in_"):
-            others["feature_names_in_"] = self.encoder_.feature_names_in_
-        self._set_fitted(
-            n_features_in_=self.encoder_.n_features_in_,
-            encoder_=self.encoder_,
-            members_=members,
-            weights_=weights,
-            _weighing=solution.average,
-            errors_=solution.errors,
-            certificate_=solution.average.residual,
-            notes_=self._notes() + notes,
-            _units=self._units,
-            _ways=ways,
-            _sample=rows.Z[:: -(-len(rows) // KEPT_ROWS)].astype(np.float32),
-            _importances=None,
-            **others,
-        )
-
     def _rows(self, X: Any) -> NDArray:
         """New rows in comparable units."""
         check_is_fitted(self)
@@ -320,32 +295,11 @@ class _Table(ConformalMixin, FittedEstimator):
     def _average(self, Z: NDArray) -> NDArray:
         """Probabilities, or numbers in standard units (n, 1), of encoded rows."""
         with one_blas_thread():
-            outputs = {number: member.predict(Z) for number, member in enumerate(self.members_)}
-        return self._weighing(candidate_scores(getattr(self, "target_", None), self._ways, outputs))
-
-    @property
-    def feature_importances_(self) -> NDArray:
-        """How much predictions change if the values of a feature are permuted; with sum 1.
-
-        The mean squared change of the predictions of up to 300 training rows, over five permutations. For the loss on
-        rows of your own, use `sklearn.inspection.permutation_importance`.
-        """
-        check_is_fitted(self)
-        if self._importances is None:
-            Z = self._sample.astype(np.float64)
-            sources = self.encoder_.sources_[self._units.order]
-            random = np.random.RandomState(0)
-            usual = self._average(Z)
-            changes = np.zeros(self.n_features_in_)
-            for feature in np.unique(sources):
-                columns = np.flatnonzero(sources == feature)
-                for _ in range(5):
-                    permuted = Z.copy()
-                    permuted[:, columns] = Z[random.permutation(len(Z))][:, columns]
-                    changes[feature] += np.mean((self._average(permuted) - usual) ** 2)
-            total = changes.sum()
-            self._importances = changes / total if total > 0.0 else changes
-        return self._importances
+            scores = [
+                self.target_.candidates(member.predict(Z), residuals)
+                for member, residuals in zip(self.members_, self._residuals)
+            ]
+        return self._weighing(np.concatenate(scores))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "members_")
@@ -390,17 +344,15 @@ class TableRegressor(RegressorMixin, _Table):
     weights_ : dict of str to float
         Their weights.
     errors_ : dict of str to float
-        Mean squared error of all candidates on held-out rows, of standardized targets.
+        Mean squared error of every member on held-out rows, of standardized targets.
     out_of_fold_ : OutOfFold
         Predictions of held-out rows by averages of the other folds.
     notes_ : list of str
         Sentences about the fit: columns that were left out, and what may be wrong.
-    target_ : NumberTarget
-        The units of the target.
+    target_ : object
+        The units of the targets, as the members see them.
     certificate_ : float
         Relative violation of the optimality conditions of the weights.
-    feature_importances_ : ndarray of shape (n_features,)
-        How much predictions change if a feature is permuted; computed at first use.
     n_features_in_ : int
         Columns of the table.
 
@@ -420,49 +372,35 @@ class TableRegressor(RegressorMixin, _Table):
     """
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, progress: Progress) -> None:
-        X = as_frame(X)
-        y = check_targets(y, type(self).__name__)
+        name = type(self).__name__
+        y = check_targets(y, name)
         if y.ndim == 2 and y.shape[1] > 1:
             raise ValueError(
-                f"y has {y.shape[1]} targets; wrap {type(self).__name__} in "
+                f"y has {y.shape[1]} targets; wrap {name} in "
                 "sklearn.multioutput.MultiOutputRegressor."
             )
         y = column_or_1d(y, warn=True)
         weight = check_weight(sample_weight, len(y))
-        gross = isolated(y)
-        weight[gross] = 0.0
-        training = self._training(X, y, weight, groups)
-        notes = []
+        used = self._sample(weight)
+        gross = used[isolated(y[used])]
+        training = self._training(X, y, weight, groups, np.setdiff1d(used, gross))
+        target = NumberTarget.fit(training.y, training.weight)
+        rows, places, average = self._learn(training, training.y, target, progress)
         if len(gross):
-            notes.append(
+            self.notes_.append(
                 f"{len(gross)} rows were left out, the first is row {gross[0]}: their targets lie "
                 "far beyond all others."
             )
-        y = training.target
-        weight = training.weight
-        target = NumberTarget.fit(y, weight)
-        folds = self._folds(training, None)
-        Z = self._encode(training, target(y)[:, :1], folds)
-        rows = Rows(Z, target(y), None, 0, weight, folds, self._seed)
-        solution = self._solve(rows, target, training.groups, progress)
-        held_out = solution.held_out
-        assert solution.average.out_of_fold is not None
-        standard = np.clip(solution.average.out_of_fold[:, 0], target.low, target.high)
+        assert average.out_of_fold is not None
+        standard = target.clip(average.out_of_fold[:, 0])
         predicted = target.given(standard)
-        truth = y[held_out]
-        losses = (predicted - truth) ** 2
-        constant = leave_one_out_constant(truth, weight[held_out])
-        warn_if_useless(losses, constant, type(self).__name__, weight[held_out])
-        groups = None if training.groups is None else training.groups[held_out]
-        scatter = Scatter.fit(Z[held_out], standard, np.abs(predicted - truth), groups, rows.seed)
-        self._finish(
-            rows,
-            solution,
-            notes,
-            target_=target,
-            out_of_fold_=OutOfFold(training.used[held_out], predicted, truth, groups),
-            _scatter=scatter,
-        )
+        truth = training.y[places]
+        errors = np.abs(predicted - truth)
+        constant = leave_one_out_constant(truth, rows.weight)
+        warn_if_useless(errors**2, constant, name, rows.weight)
+        groups = None if training.groups is None else training.groups[places]
+        self.out_of_fold_ = OutOfFold(training.used[places], predicted, truth, groups)
+        self._scatter = Scatter.fit(rows.Z, standard, errors, groups, self._seed)
 
     def predict(self, X: Any) -> NDArray:
         """Predict targets, lazily for data of Dask.
@@ -484,7 +422,7 @@ class TableRegressor(RegressorMixin, _Table):
 
     def _standard(self, Z: NDArray) -> NDArray:
         """Predictions in standard units, within the range of the training targets."""
-        return np.clip(self._average(Z)[:, 0], self.target_.low, self.target_.high)
+        return self.target_.clip(self._average(Z)[:, 0])
 
     def _interval_radius(self, X: Any, coverage: float, **new: Any) -> NDArray:
         Z = self._rows(X)
@@ -510,14 +448,12 @@ class TableClassifier(ClassifierMixin, _Table):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
-    encoder_, members_, weights_, notes_, certificate_, n_features_in_
+    encoder_, members_, weights_, notes_, target_, certificate_, n_features_in_
         As in `TableRegressor`.
     errors_ : dict of str to float
         Log-loss of all members on held-out rows, each calibrated.
     out_of_fold_ : OutOfFold
         Probabilities of held-out rows by averages of the other folds; `target` is the number of the class.
-    feature_importances_ : ndarray of shape (n_features,)
-        As in `TableRegressor`, of the probabilities.
 
     See Also
     --------
@@ -558,40 +494,26 @@ class TableClassifier(ClassifierMixin, _Table):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, progress: Progress) -> None:
         name = type(self).__name__
-        X = as_frame(X)
         weight, classes, numbers = check_classes(y, sample_weight, self.class_weight, name)
-        training = self._training(X, numbers, weight, groups)
+        training = self._training(X, numbers, weight, groups, self._sample(weight))
         if training.groups is not None:
-            warn_of_lonely_classes(classes[training.target], training.groups)
+            warn_of_lonely_classes(classes[training.y], training.groups)
         # numbered by first appearance, so that names do not matter
-        present, first, labels = np.unique(training.target, return_index=True, return_inverse=True)
-        rank = np.argsort(np.argsort(first))
-        labels = rank[labels]
-        classes = classes[present]
-        if len(classes) < 2:
+        labels = by_appearance(training.y)
+        present, first = np.unique(training.y, return_index=True)
+        if len(present) < 2:
             raise ValueError("y has one class only among the rows that are used.")
-        Y = class_targets(labels, len(classes))
-        folds = self._folds(training, labels)
-        Z = self._encode(training, Y, folds)
-        rows = Rows(Z, Y, labels, len(classes), training.weight, folds, self._seed)
-        solution = self._solve(rows, None, training.groups, progress)
-        held_out = solution.held_out
-        weight = training.weight[held_out]
-        assert solution.average.out_of_fold is not None
-        proba = solution.average.out_of_fold[:, rank]
-        truth = np.argsort(rank)[labels[held_out]]
-        shares = others_share(truth, weight, len(classes))
+        rows, places, average = self._learn(training, labels, ClassTarget(len(present)), progress)
+        self.classes_ = classes[present]
+        self._rank = labels[first]
+        truth = np.searchsorted(present, training.y[places])
+        assert average.out_of_fold is not None
+        proba = average.out_of_fold[:, self._rank]
+        shares = others_share(truth, rows.weight, len(present))
         right = np.maximum(proba[np.arange(len(truth)), truth], np.finfo(float).tiny)
-        warn_if_useless(-np.log(right), -np.log(shares), name, weight, capped=False)
-        groups = None if training.groups is None else training.groups[held_out]
-        self._finish(
-            rows,
-            solution,
-            [],
-            classes_=classes,
-            out_of_fold_=OutOfFold(training.used[held_out], proba, truth, groups),
-            _rank=rank,
-        )
+        warn_if_useless(-np.log(right), -np.log(shares), name, rows.weight, capped=False)
+        groups = None if training.groups is None else training.groups[places]
+        self.out_of_fold_ = OutOfFold(training.used[places], proba, truth, groups)
 
     def predict_proba(self, X: Any) -> NDArray:
         """Predict probabilities, lazily for data of Dask.
@@ -630,66 +552,7 @@ class TableClassifier(ClassifierMixin, _Table):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
-def candidate_scores(
-    target: NumberTarget | None, ways: Sequence[Way], outputs: dict[int, NDArray]
-) -> NDArray:
-    """Scores of all candidates (n_ways, n, n_classes), or numbers in standard units (n_ways, n, 1)."""
-    if target is not None:
-        return number_scores(target, ways, outputs)
-    return np.stack([class_scores(outputs[way.member]) for way in ways])
-
-
 def others_share(labels: NDArray, weight: NDArray, n_classes: int) -> NDArray:
     """The share of every row's class among the other rows, with a pull of one row toward equal shares."""
     of_class = np.bincount(labels, weights=weight, minlength=n_classes)
     return (of_class[labels] - weight + 1.0 / n_classes) / (weight.sum() - weight + 1.0)
-
-
-def row_codes(columns: Sequence[Column]) -> NDArray:
-    """Rows as numbers that are equal for rows of equal values, one unit in the last place aside."""
-    codes = np.empty((len(columns[0].values), len(columns)))
-    for j, column in enumerate(columns):
-        if column.kind == "word":
-            place: dict[Any, int] = {}
-            codes[:, j] = [place.setdefault(word, len(place)) for word in column.values]
-        else:
-            codes[:, j] = np.nan_to_num(column.as_numbers(), nan=0.0)
-    return Standard.fit(codes)(codes)
-
-
-def rows_of(X: Any, places: NDArray) -> Any:
-    """Some rows of a table, in memory."""
-    if is_frame(X) and not is_lazy(X):
-        return X.iloc[places]
-    if not hasattr(X, "columns"):
-        return X[places].compute() if is_lazy(X) else np.asarray(X)[places]
-    import dask
-    import pandas
-
-    parts = X.to_delayed()
-    sizes = dask.compute(*map(dask.delayed(len), parts))
-    bounds = np.searchsorted(places, np.cumsum([0, *sizes]))
-    starts = np.cumsum([0, *sizes])
-    subsets = [
-        part.iloc[places[first:last] - start]
-        for part, start, first, last in zip(parts, starts, bounds, bounds[1:])
-    ]
-    return pandas.concat(dask.compute(*subsets), ignore_index=True)
-
-
-def lazily(method: Any, X: Any, shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
-    """Results of a method for a Dask array or frame, one block at a time; `shape` is that of one row's result."""
-    import dask
-    import dask.array as da
-
-    sizes: Any = [np.nan]
-    if hasattr(X, "chunks"):
-        X = X.rechunk({1: -1})
-        sizes = X.chunks[0]
-    apply = dask.delayed(method, pure=False)
-    parts = np.ravel(X.to_delayed())
-    blocks = [
-        da.from_delayed(apply(part), (size, *shape), dtype)
-        for part, size in zip(parts, np.broadcast_to(sizes, len(parts)).tolist())
-    ]
-    return da.concatenate(blocks, allow_unknown_chunksizes=True)

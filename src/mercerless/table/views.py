@@ -32,19 +32,24 @@ class Standard(NamedTuple):
         """Units of the columns of A (n, d)."""
         median = np.median(A, axis=0)
         reach = np.array([ordinary_reach(column) for column in A.T])
-        is_constant = reach <= 1e-13 * np.abs(median)
         clipped = np.clip(A, median - reach, median + reach)
         center = clipped.mean(axis=0)
-        scale = np.where(is_constant, np.inf, clipped.std(axis=0))
-        reach = 2.0 * reach
-        unordered = cls(np.arange(A.shape[1]), median - reach, median + reach, center, scale)
-        key = np.abs(np.random.RandomState(0).normal(size=len(A)) @ unordered(A))
+        scale = clipped.std(axis=0)
+        scale[reach <= 1e-13 * np.abs(median)] = np.inf
+        low = median - 2.0 * reach
+        high = median + 2.0 * reach
+        given = np.arange(A.shape[1])
+        unordered = cls(given, low, high, center, scale)
+
+        weights = np.random.RandomState(0).normal(size=len(A))
+        key = np.abs(weights @ unordered(A))
         order = np.argsort(key, kind="stable")
-        return cls(order, *(values[order] for values in unordered[1:]))
+        return cls(order, low[order], high[order], center[order], scale[order])
 
     def __call__(self, A: NDArray) -> NDArray:
-        A = np.clip(A[:, self.order], self.low, self.high)
-        return np.round((A - self.center) / self.scale / GRID) * GRID
+        clipped = np.clip(A[:, self.order], self.low, self.high)
+        standard = (clipped - self.center) / self.scale
+        return np.round(standard / GRID) * GRID
 
 
 def isolated(values: NDArray) -> NDArray:
@@ -55,15 +60,16 @@ def isolated(values: NDArray) -> NDArray:
     sizes = deviation[largest]
     if n_most == 0 or sizes[0] == 0.0:
         return largest[:0]
-    typical = np.median(deviation[np.flatnonzero(deviation)])
+    typical = np.median(deviation[deviation > 0.0])
     is_gap = sizes[:-1] > np.maximum(GAP * sizes[1:], ISOLATED * typical)
-    return largest[: np.flatnonzero(is_gap)[-1] + 1] if is_gap.any() else largest[:0]
+    n_beyond = np.max(np.flatnonzero(is_gap), initial=-1) + 1
+    return largest[:n_beyond]
 
 
 def ordinary_reach(values: NDArray) -> float:
     """The largest deviation from the median of numbers that are not isolated."""
     deviation: NDArray = np.abs(values - np.median(values))
-    np.put(deviation, isolated(values), 0.0)
+    deviation[isolated(values)] = 0.0
     return float(deviation.max())
 
 
@@ -79,25 +85,31 @@ class Tails(NamedTuple):
     def fit(cls, Z: NDArray) -> Self:
         """The view of rows like these."""
         low, median, high = np.percentile(Z, [25, 50, 75], axis=0)
-        width = np.where(high - low > 1e-9, (high - low) / 1.349, 1.0)
+        width = (high - low) / 1.349
+        width[width <= 1e-9] = 1.0
         short = np.arcsinh((Z - median) / width)
         scale = short.std(axis=0)
-        return cls(median, width, short.mean(axis=0), np.where(scale > 0.0, scale, 1.0))
+        scale[scale == 0.0] = 1.0
+        return cls(median, width, short.mean(axis=0), scale)
 
     def __call__(self, Z: NDArray) -> NDArray:
-        return (np.arcsinh((Z - self.median) / self.width) - self.center) / self.scale
+        short = np.arcsinh((Z - self.median) / self.width)
+        return (short - self.center) / self.scale
 
 
 def first_of_copies(Z: NDArray, n_sample: int = 1000, tolerance: float = 1e-5) -> NDArray:
     """Columns that vary and are not, up to sign, a copy of an earlier one; for standardized columns."""
-    sample = Z[:: -(-len(Z) // n_sample)]
-    correlation = np.abs(sample.T @ sample) / len(sample)
-    squares = np.diagonal(correlation)
-    similar = np.triu(correlation >= (1.0 - 1e-6) * np.sqrt(np.outer(squares, squares)), 1)
-    is_kept = np.asarray(Z.any(axis=0))
-    for first, second in np.argwhere(similar):
-        if is_kept[first] and is_kept[second]:
-            a, b = Z[:, first], Z[:, second]
-            difference = min(np.abs(a - b).max(), np.abs(a + b).max())
-            is_kept[second] = difference > tolerance
-    return np.flatnonzero(is_kept)
+    step = -(-len(Z) // n_sample)
+    sample = Z[::step]
+    products = np.abs(sample.T @ sample)
+    lengths = np.sqrt(np.diagonal(products))
+    is_similar = products >= (1.0 - 1e-6) * np.outer(lengths, lengths)
+    varies = np.any(Z != 0.0, axis=0)
+    kept: list[int] = []
+    for column in np.flatnonzero(varies):
+        earlier = [k for k in kept if is_similar[k, column]]
+        values = Z[:, column]
+        differences = [min(np.ptp(Z[:, k] - values), np.ptp(Z[:, k] + values)) for k in earlier]
+        if min(differences, default=np.inf) > tolerance:
+            kept.append(column)
+    return np.array(kept, dtype=int)

@@ -9,7 +9,12 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from mercerless.core.calibration import calibrate_scores
+from mercerless.core.estimator import class_scores
 from mercerless.core.folds import Split
+
+#: A member with an error beyond this multiple of the best other member's in the first fold is left out.
+HOPELESS = 1.3
+SMALLEST = 1e-4  # probability of a class
 
 
 @dataclass(frozen=True)
@@ -37,39 +42,54 @@ class Rows:
             self, Z=self.Z[places], Y=self.Y[places], labels=labels, weight=weight, folds=()
         )
 
+    @property
+    def target(self) -> NDArray:
+        """The classes, or the first target column."""
+        return self.Y[:, 0] if self.labels is None else self.labels
+
+    @property
+    def weight_or_none(self) -> NDArray | None:
+        """Weights, None if they are equal: binning with weights is slow."""
+        return None if np.ptp(self.weight) == 0.0 else self.weight
+
+    def error_of(self, outputs: NDArray) -> float:
+        """Log-loss of calibrated outputs for classes, or mean squared error of the first column."""
+        if self.labels is not None:
+            return float(calibrate_scores(class_scores(outputs), self.labels, self.weight).loss)
+        return float(np.average((outputs - self.Y)[:, 0] ** 2, weights=self.weight))
+
 
 class Member:
-    """A model of the average. Its outputs have a column for every target column, or a score for every class."""
+    """A model of the average. Its outputs have one or all target columns, or a score for every class."""
 
     name: str
 
-    def out_of_fold(self, rows: Rows, rivals: Sequence[NDArray]) -> NDArray | None:
-        """Outputs of held-out rows (others are NaN), or None if the member is hopeless beside `rivals`."""
-        raise NotImplementedError
-
-    def refit(self, rows: Rows) -> None:
-        """Learn from all rows."""
+    def fit(self, rows: Rows, fold: int | None = None, held_out: Rows | None = None) -> None:
+        """Learn from all rows, or from those of a fold; `held_out` may stop rounds."""
         raise NotImplementedError
 
     def predict(self, Z: NDArray) -> NDArray:
         """Outputs (n, q) of new rows."""
         raise NotImplementedError
 
+    def out_of_fold(self, rows: Rows, rivals: Sequence[NDArray]) -> NDArray | None:
+        """Outputs of held-out rows (others are NaN), or None if the member is hopeless beside `rivals`."""
+        outputs = np.zeros((0, 0))
+        for fold, (train, test) in enumerate(rows.folds):
+            held_out = rows.take(test)
+            self.fit(rows.take(train), fold, held_out)
+            predicted = self.predict(held_out.Z)
+            if fold == 0:
+                best = min((held_out.error_of(rival[test]) for rival in rivals), default=np.inf)
+                if held_out.error_of(predicted) > HOPELESS * best:
+                    return None
+                outputs = np.full((len(rows), predicted.shape[1]), np.nan)
+            outputs[test] = predicted
+        return outputs
 
-def error_of(scores: NDArray, truth: NDArray, weight: NDArray) -> float:
-    """Log-loss of calibrated scores of classes, or mean squared error of numbers."""
-    if truth.ndim == 1:
-        return float(calibrate_scores(class_scores(scores), truth, weight).loss)
-    return float(np.average((scores - truth)[:, 0] ** 2, weights=weight))
 
-
-def class_scores(outputs: NDArray) -> NDArray:
-    """One column for every class, from one column f for two classes: -f / 2 and f / 2."""
-    return np.hstack([-outputs, outputs]) / 2 if outputs.shape[1] == 1 else outputs
-
-
-def log_probabilities(model: Any, Z: NDArray, n_classes: int, smallest: float = 1e-4) -> NDArray:
+def log_probabilities(model: Any, Z: NDArray, n_classes: int) -> NDArray:
     """Logarithms of a classifier's probabilities; classes that it has not seen have the smallest."""
-    proba = np.full((len(Z), n_classes), smallest)
-    proba[:, model.classes_] = np.maximum(model.predict_proba(Z), smallest)
+    proba = np.full((len(Z), n_classes), SMALLEST)
+    proba[:, model.classes_] = np.maximum(model.predict_proba(Z), SMALLEST)
     return log_softmax(np.log(proba), axis=1)

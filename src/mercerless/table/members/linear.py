@@ -1,7 +1,6 @@
 """The linear member: ridge regression, or logistic regression."""
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,7 @@ class Linear(Member):
 
     name = "linear"
 
-    def out_of_fold(self, rows: Rows, rivals: Sequence[NDArray]) -> NDArray | None:
-        outputs = np.full((len(rows), rows.n_classes or rows.Y.shape[1]), np.nan)
-        for train, test in rows.folds:
-            self.refit(rows.take(train))
-            outputs[test] = self.predict(rows.Z[test])
-        return outputs
-
-    def refit(self, rows: Rows) -> None:
+    def fit(self, rows: Rows, fold: int | None = None, held_out: Rows | None = None) -> None:
         if len(rows) > MOST_ROWS:
             rows = rows.take(np.random.RandomState(rows.seed).permutation(len(rows))[:MOST_ROWS])
         self.n_classes = rows.n_classes
