@@ -339,6 +339,8 @@ def ablation() -> None:
     kinds = []
     for table in package_tables():
         for name, members in variants.items():
+            if members != "auto" and not table.classify:
+                members = [member for member in members if member != "randomized"]
             model = mercerless(table).set_params(members=members)
             row = compared(table, {name: lambda table, model=model: model})[0]
             errors[name].append(row.get("log-loss", 1.0 - row.get("R2", 0.0)))
@@ -384,7 +386,7 @@ def beside_stopped_boosting(table: Table) -> dict[str, Any]:
     T, truth = table.X.iloc[table.test], table.y[table.test].astype(float)
     model, peer, encoder = (
         mercerless(table),
-        LGBMRegressor(2000, n_jobs=1, verbosity=-1),
+        LGBMRegressor(n_estimators=2000, n_jobs=1, verbosity=-1),
         TableEncoder(),
     )
     ours = seconds(lambda: model.fit(X, y))

@@ -1,7 +1,7 @@
 """The automatic learner of tables: words, dates and gaps as they are, and nothing to tune."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,7 +45,6 @@ from mercerless.table.members.trees import Boosted, Randomized
 from mercerless.table.target import ClassTarget, NumberTarget
 from mercerless.table.views import Standard, isolated
 
-MEMBERS = ("kernel", "linear", "boosted", "randomized")
 ALL_FOLDS = 2500  # rows up to which every row is held out once; of more, a fifth is held out
 MOST_HELD_OUT = 5000
 #: Of the average toward equal weights, for numbers and for classes: 15 instead of 3 lowers the squared errors of 51
@@ -77,6 +76,7 @@ class _Table(ConformalMixin, FittedEstimator):
     _units: Standard
     _residuals: list[NDArray]
     _weighing: Average
+    _names: ClassVar[tuple[str, ...]] = ("kernel", "linear", "boosted")
     _without_out_of_fold = "fit it on more rows"
 
     def __init__(
@@ -124,10 +124,10 @@ class _Table(ConformalMixin, FittedEstimator):
             The fitted estimator.
         """
         check_number("max_rows", self.max_rows, whole=True)
-        names = MEMBERS if self.members == "auto" else self.members
-        if isinstance(names, str) or not set(names) <= set(MEMBERS):
+        names = self._names if self.members == "auto" else self.members
+        if isinstance(names, str) or not names or not set(names) <= set(self._names):
             raise ValueError(
-                f"members={self.members!r} must be 'auto' or a list of {', '.join(MEMBERS)}."
+                f"members={self.members!r} must be 'auto' or a list of {', '.join(self._names)}."
             )
         if self.time_ordered and self.cv is not None:
             raise ValueError("Pass either cv or time_ordered=True, not both.")
@@ -267,13 +267,12 @@ class _Table(ConformalMixin, FittedEstimator):
 
     def _candidates(self, rows: Rows) -> Iterator[Member]:
         """The members, the cheap ones first, so that trees know their rivals."""
-        names = MEMBERS if self.members == "auto" else self.members
+        names = self._names if self.members == "auto" else self.members
         if "kernel" in names:
             yield from kernel_members(rows)
         makers = {"linear": Linear, "boosted": Boosted, "randomized": Randomized}
         for name, make in makers.items():
-            # randomized trees lower squared errors by .1 % only, and make models large
-            if name in names and not (name == "randomized" and rows.labels is None):
+            if name in names:
                 yield make()
 
     def _notes(self) -> list[str]:
@@ -314,8 +313,8 @@ class _Table(ConformalMixin, FittedEstimator):
 class TableRegressor(RegressorMixin, _Table):
     """Regression on a table as it is, with its words, dates and empty cells, and nothing to tune.
 
-    Kernel machines, a linear model, boosted trees and extremely randomized trees predict held-out rows; nonnegative
-    weights average them, and those with weight learn from all rows. Members also predict ``asinh`` of the target, which
+    Kernel machines, a linear model and boosted trees predict held-out rows; nonnegative weights average them, and
+    those with weight learn from all rows. Members also predict ``asinh`` of the target, which
     helps if it has tails. Predictions stay in the range of the training targets.
 
     For several targets use `sklearn.multioutput.MultiOutputRegressor`.
@@ -323,7 +322,7 @@ class TableRegressor(RegressorMixin, _Table):
     Parameters
     ----------
     members : "auto" or list of str, default="auto"
-        What is averaged: "kernel", "linear", "boosted", "randomized"; "auto" means all.
+        What is averaged: "kernel", "linear", "boosted"; "auto" means all.
     kinds : dict or None, default=None
         The kinds of columns that should not be inferred, as in `TableEncoder`.
     cv : int, splitter, iterable or None, default=None
@@ -432,13 +431,13 @@ class TableRegressor(RegressorMixin, _Table):
 class TableClassifier(ClassifierMixin, _Table):
     """Classification of a table as it is, with its words, dates and empty cells, and nothing to tune.
 
-    The members of `TableRegressor` (logistic regression as the linear one) predict held-out rows; their calibrated
-    probabilities are averaged with nonnegative weights and sharpened.
+    The members of `TableRegressor` (logistic regression as the linear one) and extremely randomized trees predict
+    held-out rows; their calibrated probabilities are averaged with nonnegative weights and sharpened.
 
     Parameters
     ----------
     members, kinds, cv, time_ordered, max_rows
-        As in `TableRegressor`.
+        As in `TableRegressor`; members may be "randomized" too.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with the sample weights.
     random_state : int, RandomState or None, default=0
@@ -470,6 +469,8 @@ class TableClassifier(ClassifierMixin, _Table):
     >>> model.predict_proba(X[:2]).shape
     (2, 3)
     """
+
+    _names = (*_Table._names, "randomized")
 
     def __init__(
         self,
