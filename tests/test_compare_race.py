@@ -173,9 +173,9 @@ def test_running_work_is_stopped_at_the_deadline():
 
 @pytest.mark.slow
 def test_all_learners_get_the_same_smaller_sample_if_time_is_short():
-    big = RNG.normal(size=(4000, 2))
+    big = RNG.normal(size=(6000, 2))
     problem = make_problem(big, big[:, 0] > 0)
-    learners = select_learners(problem, [("automatic", sleeper(1 / 150)), "linear"])
+    learners = select_learners(problem, [("automatic", sleeper(1 / 225)), "linear"])
     first = next(one for one in learners if one.name == "automatic")
     object.__setattr__(first, "is_automatic", True)
     learners.sort(key=lambda one: not one.is_automatic)

@@ -44,18 +44,17 @@ def permutation_importance(
     affordable = seconds / max(seconds_per_item * len(columns) * N_SHUFFLES, 1e-12)
     n_rows = int(min(len(test), MOST_ROWS, max(affordable, 50)))
     rows = np.sort(rng.permutation(test)[:n_rows])
-    subset = problem.select(rows)
-    vars(subset)["classes"] = problem.classes
+    X = problem.X.iloc[rows]
 
     def loss(X: pd.DataFrame) -> float:
-        return float(item_losses(subset, predictions_of(model, X, problem), None).mean())
+        return float(item_losses(problem, rows, predictions_of(model, X, problem), None).mean())
 
-    unchanged = loss(subset.X)
+    unchanged = loss(X)
     rises = np.empty((len(columns), N_SHUFFLES))
     for i, name in enumerate(columns):
         for k in range(N_SHUFFLES):
             order = rng.permutation(n_rows)
-            shuffled = subset.X.assign(**{name: subset.X[name].to_numpy()[order]})
+            shuffled = X.assign(**{name: X[name].to_numpy()[order]})
             rises[i, k] = loss(shuffled) - unchanged
     return Importance(learner.title, columns, rises.mean(axis=1), rises.std(axis=1), n_rows)
 

@@ -40,12 +40,12 @@ RIVAL_SHARE = 0.3
 EXPLAIN_SHARE = 0.2
 #: The end of the budget is left for the page.
 PAGE_SHARE, PAGE_SECONDS = 0.04, 1.0
-#: A sample of all rows is this part of the last one, and at least so many rows.
-SAMPLE, LEAST_ROWS = 0.15, 400
+#: Up to so many rows no smaller sample is drawn; a sample is this part of all rows.
+MOST_UNSAMPLED, SAMPLE = 5000, 0.15
 #: A learner is adequate for explanations if it lacks at most this part of what the best one learned.
 ADEQUATE = 0.1
-#: Baselines that take less than a second on a sample.
-FALLBACK = ("linear", "neighbors", "features")
+#: Baselines that take less than a second on so many rows.
+FALLBACK, FALLBACK_ROWS = ("linear", "neighbors", "features"), 1000
 #: Items of which all pairs are compared: hits and strings by name, and series and functions of the user.
 MOST_ITEMS, MOST_SLOW_ITEMS = 6000, 1500
 CURVE_SHARES = (0.125, 0.25, 0.5)
@@ -109,7 +109,7 @@ class Race:
 
     def run_something(self) -> None:
         """If no learner finished in time, run the cheapest baselines here, on a sample: an empty page helps nobody."""
-        self.sample(LEAST_ROWS)
+        self.sample(FALLBACK_ROWS)
         self.n_splits = N_FOLDS
         for learner in self.learners:
             state = self.states.get(learner.name, "")
@@ -123,16 +123,17 @@ class Race:
         tasks = self.tasks(first.name)[: self.n_jobs]
         for is_sampled in (False, True):
             self.report(f"{first.title} on {self.problem.n_items} rows")
-            is_last = is_sampled or self.problem.n_items <= 2 * LEAST_ROWS
+            is_last = is_sampled or self.problem.n_items <= MOST_UNSAMPLED
             self.workers.wait_until_ready(self.time_left)
-            self.workers.prepare()
+            if not is_last:
+                self.workers.prepare()
             share = ONLY_SHARE if is_last else FIRST_SHARE
             if self.drive(tasks, until=time.perf_counter() + share * self.time_left):
                 break
             if is_last or first.name in self.states:
                 self.states.setdefault(first.name, "did not finish")
                 return
-            self.sample(max(LEAST_ROWS, int(SAMPLE * self.problem.n_items)))
+            self.sample(int(SAMPLE * self.problem.n_items))
         seconds = max(self.results[task].seconds for task in tasks)
         n_rounds = int(DEFAULT_SHARE * self.time_left / max(seconds, 1e-3))
         self.n_splits = min(N_FOLDS, len(tasks) + n_rounds * self.n_jobs)
@@ -297,10 +298,10 @@ class Race:
             task = Task(GUESS, repeat, fold)
             train, test = self.split(task)
             y = self.problem.y[train]
-            is_class = y[:, None] == self.problem.classes
-            guess = is_class.mean(axis=0) if self.problem.is_classification else y.mean()
-            predictions = np.broadcast_to(guess, (len(test), *np.shape(guess)))
-            self.results[task] = Result(task, predictions)
+            if self.problem.is_classification:
+                y = y[:, None] == self.problem.classes
+            guess = y.mean(axis=0)
+            self.results[task] = Result(task, np.tile(guess, (len(test), *[1] * guess.ndim)))
 
     # ----------------------------------------------------------------------------------------------- splits and state
 

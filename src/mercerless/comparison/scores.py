@@ -1,10 +1,16 @@
 """From predictions to losses of every item, and to the scores that a reader knows."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    mean_absolute_error,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
+)
 
 from mercerless.comparison.problem import Problem
 from mercerless.comparison.statistics import log_losses
@@ -37,31 +43,32 @@ def predictions_by_repeat(race: "Race", name: str) -> NDArray:
     return predictions
 
 
-def item_losses(problem: Problem, predictions: NDArray, metric: str | None) -> NDArray:
-    """The loss of every item by the metric; nan for items without a prediction."""
-    y = problem.y
+def item_losses(problem: Problem, items: NDArray, predictions: Any, metric: str | None) -> NDArray:
+    """The loss of every one of these items by the metric; nan for items without a prediction."""
+    y = problem.y[items]
     if not problem.is_classification:
         error = predictions - y
         return np.abs(error) if metric == "absolute_error" else error**2
     codes = np.searchsorted(problem.classes, y)
-    missing = np.isnan(predictions).any(axis=1)
     if metric == "brier":
         given = np.eye(len(problem.classes))[codes]
-        losses = ((predictions - given) ** 2).sum(axis=1)
-    elif metric == "accuracy":
-        losses = (predictions.argmax(axis=1) != codes).astype(float)
-    else:
-        losses = log_losses(predictions, codes)
-    return np.where(missing, np.nan, losses)
+        return ((predictions - given) ** 2).sum(axis=1)
+    if metric == "accuracy":
+        is_wrong = predictions.argmax(axis=1) != codes
+        return np.where(np.isnan(predictions[:, 0]), np.nan, is_wrong)
+    return log_losses(predictions, codes)
 
 
 def all_losses(race: "Race", names: list[str]) -> tuple[NDArray, NDArray | None]:
     """Losses of shape (n_learners, n_repeats, n_items) of the items that were tested, and their groups."""
-    metric = race.options.metric
+    items = np.arange(race.problem.n_items)
     losses = np.array(
         [
-            [item_losses(race.problem, p, metric) for p in predictions_by_repeat(race, name)]
-            for name in names
+            [
+                item_losses(race.problem, items, of_repeat, race.options.metric)
+                for of_repeat in repeats
+            ]
+            for repeats in (predictions_by_repeat(race, name) for name in names)
         ]
     )
     tested = ~np.isnan(losses[:, 0]).any(axis=0)
@@ -71,25 +78,21 @@ def all_losses(race: "Race", names: list[str]) -> tuple[NDArray, NDArray | None]
 
 def scores_of(problem: Problem, predictions: NDArray) -> dict[str, float]:
     """The scores of out-of-fold predictions of one repeat that a reader knows."""
-    y = problem.y
+    tested = np.isfinite(predictions.reshape(problem.n_items, -1)).all(axis=1)
+    y, predictions = problem.y[tested], predictions[tested]
     if not problem.is_classification:
-        tested = ~np.isnan(predictions)
-        error = predictions[tested] - y[tested]
-        total = ((y[tested] - y[tested].mean()) ** 2).mean()
         return {
-            "R²": float(1.0 - (error**2).mean() / total),
-            "RMSE": float(np.sqrt((error**2).mean())),
-            "MAE": float(np.abs(error).mean()),
+            "R²": r2_score(y, predictions),
+            "RMSE": root_mean_squared_error(y, predictions),
+            "MAE": mean_absolute_error(y, predictions),
         }
-    tested = ~np.isnan(predictions).any(axis=1)
-    probabilities = predictions[tested]
-    codes = np.searchsorted(problem.classes, y[tested])
+    codes = np.searchsorted(problem.classes, y)
     scores = {
-        "log-loss": float(log_losses(probabilities, codes).mean()),
-        "accuracy": float((probabilities.argmax(axis=1) == codes).mean()),
+        "log-loss": float(log_losses(predictions, codes).mean()),
+        "accuracy": accuracy_score(codes, predictions.argmax(axis=1)),
     }
-    if probabilities.shape[1] == 2:
-        scores["AUC"] = float(roc_auc_score(codes, probabilities[:, 1]))
+    if len(problem.classes) == 2:
+        scores["AUC"] = roc_auc_score(codes, predictions[:, 1])
     return scores
 
 

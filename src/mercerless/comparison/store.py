@@ -67,7 +67,7 @@ class Store:
             with suppress(OSError, ValueError, KeyError, EOFError), np.load(path) as file:
                 learner, repeat, fold, share = file["task"].tolist()
                 task = Task(learner, int(repeat), int(fold), float(share))
-                results[task] = Result(
-                    task, file["predictions"], *file["seconds"].tolist(), "", file["notes"].tolist()
-                )
+                fit, predict = file["seconds"].tolist()
+                notes = tuple(file["notes"].tolist())
+                results[task] = Result(task, file["predictions"], fit, predict, notes=notes)
         return results

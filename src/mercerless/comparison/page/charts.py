@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pandas.api.types import is_number
 
 WIDTH = 520
 #: Space for the labels of the horizontal axis, and above the highest mark.
@@ -14,7 +15,7 @@ BOTTOM, TOP = 40, 12
 
 def number(value: Any) -> str:
     """A short number for a label; anything else as text."""
-    if not isinstance(value, (int, float, np.number)):
+    if not is_number(value):
         return str(value)
     if abs(value) < 1e-300:
         return "0"

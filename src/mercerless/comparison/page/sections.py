@@ -134,9 +134,8 @@ def learning_curve(comparison: "Comparison") -> dict[str, Any] | None:
         losses, sizes = [], []
         for task in tasks:
             train, test = race.split(task)
-            predictions = np.full_like(comparison.predictions(name)[0], np.nan)
-            predictions[test] = race.results[task].predictions
-            losses.append(np.nanmean(item_losses(race.problem, predictions, comparison.metric)))
+            predictions = race.results[task].predictions
+            losses.append(item_losses(race.problem, test, predictions, comparison.metric).mean())
             sizes.append(len(train))
         points.append((np.mean(sizes), np.mean(losses)))
     if len(points) < 3:

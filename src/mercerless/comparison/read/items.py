@@ -73,10 +73,10 @@ class Items:
     """A frame, an array or several by name, a list of strings or series, or pairs; and what is known of the items."""
 
     X: Any
-    names: list[str] | None = None
+    names: Sequence[str] | None = None
     labels: Column | None = None
     groups: Column | None = None
-    decisions: dict[str, str] = field(default_factory=dict)  # options that new items need
+    decisions: dict[str, Any] = field(default_factory=dict)  # options that new items need
 
     def __len__(self) -> int:
         return self.X.shape[0] if hasattr(self.X, "shape") else len(self.X)
