@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 
-from mercerless import LABRegressor
+from mercerless import LABRegressor, Support
+from mercerless.inspection import GrowthDisplay
 
 rng = np.random.default_rng(0)
 x = np.sort(rng.uniform(-2, 2, 300))
@@ -33,4 +34,12 @@ top.plot(x, model.predict(X))
 top.set_title("The fit, and the bandwidth of every support point")
 bottom.semilogy(model.support_vectors_, model.bandwidths_, "o", color="C1")
 bottom.set(xlabel="x", ylabel="bandwidth")
+plt.show()
+
+# %%
+# A support that grows: the paper adds the rows with the largest errors until all errors are below a bound.
+
+bounded = Support(10, selection="y", step=5, max_error=0.02)
+grown = LABRegressor(bounded, objective="interpolation", max_iter=50).fit(X, signal)
+GrowthDisplay.from_estimator(grown)
 plt.show()

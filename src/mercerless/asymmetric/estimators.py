@@ -217,11 +217,9 @@ def _without_copies(
     if len(first) == len(Y) or len(first) < 2 * count_folds(None):
         return basis, Y, weight, np.arange(len(Y))
     total = np.bincount(place, weights=weight)
-    # relative to the first, so that equal targets stay what they are
-    shift = weight[:, None] * (Y - Y[first][place])
-    sums = np.column_stack([np.bincount(place, weights=column) for column in shift.T])
+    sums = [np.bincount(place, weights=weight * column) for column in Y.T]
     distinct = replace(basis, items=basis.take(first), rows=basis.rows[first])
-    return distinct, Y[first] + sums / total[:, None], total, place
+    return distinct, np.column_stack(sums) / total[:, None], total, place
 
 
 class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):

@@ -40,7 +40,6 @@ from mercerless.core.validation import (
 )
 from mercerless.krein.model import KreinModel
 from mercerless.krein.selection import (
-    Ball,
     Candidates,
     ExactProblem,
     Family,
@@ -137,7 +136,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
                 what = f"The gradient for {len(rows.Y)} items"
                 need = LIMITS.gradient_bytes * len(rows.Y) ** 2
                 check_memory(need, what, remedy="use search=None or fewer rows")
-                objective = ValidationObjective(rows, family, candidates, labels is None)
+                objective = ValidationObjective(rows, family, candidates)
                 random = check_random_state(self.random_state)
                 course = tune_by_gradient(objective, self.search, random, progress.step)
                 rows = rows._replace(basis=basis.with_kernel(objective.unpack(course.x)[0]))
@@ -153,17 +152,16 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
                 attributes |= chosen | {"best_index_": best}
             system = problem.system()
             penalties = candidates.resolve(system, self.regularizer)
-            plus, minus, radius, _ = penalties.take(slice(best, best + 1))
+            plus, minus, radius = (values[best] for values in penalties[:3])
             solution = solve_system(
                 system,
-                plus[0],
-                minus[0],
-                radius[0],
+                plus,
+                minus,
+                radius,
                 regularizer=family.regularizer,
                 constraint=family.constraint,
             )
-        _warn_if_inaccurate(solution)
-        _warn_if_not_unique(system, solution)
+        _check_solution(system, solution)
         has_radius = family.constraint is not None
         if "cv_results_" in attributes:
             attributes["cv_results_"] |= {
@@ -188,9 +186,9 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
             dual_coef_positive_=dual(part_coef(system, solution, 1)),
             dual_coef_negative_=dual(part_coef(system, solution, -1)),
             intercept_=_shaped(solution.intercept, shape),
-            alpha_positive_=float(plus[0]),
-            alpha_negative_=float(minus[0]),
-            radius_=_shaped(radius[0], shape) if has_radius else None,
+            alpha_positive_=float(plus),
+            alpha_negative_=float(minus),
+            radius_=_shaped(radius, shape) if has_radius else None,
             eigenvalues_=system.values,
             spectral_target_=system.target.reshape(-1, *shape),
             total_weight_=system.n,
@@ -225,9 +223,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
                 "solution depends on rounding and often does not generalize; use "
                 "regularizer='components' unless you study this problem."
             )
-        constraint = None
-        if self.constraint is not None:
-            constraint = "ball" if isinstance(self.constraint, Ball) else "sphere"
+        constraint = None if self.constraint is None else self.constraint._kind
         return Family(self.regularizer, constraint, self.fit_intercept)
 
     def _problem(self, rows: KreinRows, candidates: Candidates) -> Problem:
@@ -307,7 +303,8 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
         return positive, negative
 
 
-def _warn_if_inaccurate(solution: KreinSolution) -> None:
+def _check_solution(system: KreinSystem, solution: KreinSolution) -> None:
+    """Warn of inaccuracy, and of the hard case of the sphere: a part of f that the targets do not determine."""
     worst = max(solution.constraint_error, solution.stationarity)
     if not worst <= LIMITS.largest_residual:
         warn(
@@ -315,10 +312,6 @@ def _warn_if_inaccurate(solution: KreinSolution) -> None:
             "rescale the kernel or use a larger alpha.",
             ConvergenceWarning,
         )
-
-
-def _warn_if_not_unique(system: KreinSystem, solution: KreinSolution) -> None:
-    """Warn of the hard case of the sphere: a part of f that the targets do not determine."""
     sizes = np.abs(system.target.T)
     is_rounding = sizes <= LIMITS.target_rounding * sizes.max(axis=1, initial=0.0, keepdims=True)
     squares = solution.spectral.coef**2

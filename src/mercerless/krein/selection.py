@@ -54,6 +54,8 @@ class Sphere(BaseEstimator):
     0.5
     """
 
+    _kind = "sphere"
+
     def __init__(self, radius: ArrayLike | None = None):
         self.radius = radius
 
@@ -75,6 +77,8 @@ class Ball(Sphere):
     >>> bool(model.predict(X).std() < 0.5 + 1e-8)
     True
     """
+
+    _kind = "ball"
 
 
 class Family(NamedTuple):
@@ -98,15 +102,6 @@ class Candidates(NamedTuple):
     def size(self) -> int:
         """Number of candidates."""
         return len(self.alpha_positive)
-
-    def take(self, chosen: slice) -> Candidates:
-        """A range of the candidates."""
-        return Candidates(
-            self.alpha_positive[chosen],
-            self.alpha_negative[chosen],
-            self.radius[chosen],
-            self.relative,
-        )
 
     def resolve(self, system: KreinSystem, regularizer: str) -> Candidates:
         """The same in absolute numbers, with a radius for each output."""
@@ -344,15 +339,21 @@ def _fold_scores(fold: KreinFold, candidates: Candidates, family: Family) -> NDA
     system = fold.system
     n_outputs = len(system.offset)
     basis = fold.basis - system.center
+    # lift the coefficients or the basis, whichever is cheaper
+    lift = system.lift
+    if candidates.size * n_outputs > lift.shape[1]:
+        basis, lift = basis @ lift, None
     absolute = candidates.resolve(system, family.regularizer)
     scores = np.empty((candidates.size, len(basis), n_outputs))
     for batch in gen_batches(candidates.size, 64):
-        plus, minus, radius, _ = absolute.take(batch)
+        plus, minus, radius = (values[batch] for values in absolute[:3])
         solution = spectral_solution(
             system, plus, minus, radius, family.regularizer, family.constraint
         )
         n_problems = (batch.stop - batch.start) * n_outputs
-        coef = system.lift @ (solution.coef / system.values).reshape(n_problems, -1).T
+        coef = (solution.coef / system.values).reshape(n_problems, -1).T
+        if lift is not None:
+            coef = lift @ coef
         predicted = (basis @ coef.astype(basis.dtype)).reshape(len(basis), -1, n_outputs)
         scores[batch] = predicted.transpose(1, 0, 2) + system.offset
     return scores

@@ -42,7 +42,7 @@ class KreinThresholds:
     # alpha_negative / alpha_positive; ratios beyond 100 failed badly.
     ratios: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0, 0.01)
     # C="auto" is chosen on so many rows and folds.
-    tuned_rows: int = 1000
+    tuned_rows: int = 600
     tuned_folds: int = 3
     # Standard deviation of f relative to that of the targets.
     radii: tuple[float, ...] = (1.0, 0.9, 0.8, 0.7, 0.5, 0.25)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
 from mercerless.core.descent import Descent, GradientSearch, Report, minimize_with_restarts
+from mercerless.core.units import Standardizer
 from mercerless.core.validation import check_symmetric
 from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Sigmoid
 from mercerless.krein.selection import Candidates, Family, KreinRows
@@ -19,14 +20,11 @@ from mercerless.krein.solver import LossPullback, TrainingSpectrum, spectral_los
 class ValidationObjective:
     """Logarithm of the mean squared error over folds and its gradient, as a function of one vector.
 
-    The logarithm makes the first step of the descent independent of the units of the targets. The vector holds the
-    kernel's theta, then the logarithms of those of alpha_positive, alpha_negative and radius / std(y) not given. With
-    `standardize` all outputs count alike, whatever their units.
+    The vector holds the kernel's theta, then the logarithms of those of alpha_positive, alpha_negative and
+    radius / std(y) not given. The error is relative to the variance of the targets.
     """
 
-    def __init__(
-        self, rows: KreinRows, family: Family, candidates: Candidates, standardize: bool = False
-    ):
+    def __init__(self, rows: KreinRows, family: Family, candidates: Candidates):
         self.rows = rows
         self.family = family
         self.given = candidates
@@ -37,13 +35,10 @@ class ValidationObjective:
                     f"GradientSearch takes one number or None as {name}; several are for "
                     "search=None."
                 )
-        center = np.average(rows.Y, axis=0, weights=rows.weight)
-        self.std = np.sqrt(np.average((rows.Y - center) ** 2, axis=0, weights=rows.weight))
-        #: Units of the outputs, relative to each other; one output stays as it is.
-        self.units = np.ones_like(self.std)
-        if standardize and np.any(self.std > 0):
-            typical = np.sqrt(np.mean(self.std**2))
-            self.units = np.where(self.std > 0, self.std, typical) / typical
+        units = Standardizer.fit(rows.Y, rows.weight)
+        self.std = units.spread
+        #: All outputs count alike, whatever their units.
+        self.Y = units(rows.Y)
         #: Training and held-out rows of every fold.
         self.splits = [
             (np.flatnonzero(rows.folds != fold), np.flatnonzero(rows.folds == fold))
@@ -117,7 +112,7 @@ class ValidationObjective:
         for train, _ in self.splits:
             yield training_spectrum(
                 K[np.ix_(train, train)],
-                rows.Y[train] / self.units,
+                self.Y[train],
                 rows.weight[train],
                 intercept=self.family.intercept,
                 overwrite=True,
@@ -125,7 +120,7 @@ class ValidationObjective:
 
     def __call__(self, x: NDArray) -> tuple[float, NDArray]:
         kernel, plus, minus, radius = self.unpack(x)
-        radius = radius / self.units
+        radius = radius / np.where(self.std > 0, self.std, 1.0)
         if self.kept is None:
             K = self._matrix(kernel)
             spectra: Iterable[TrainingSpectrum] = self._spectra(K)
@@ -140,7 +135,7 @@ class ValidationObjective:
             of_fold = spectral_loss(
                 spectrum,
                 K[np.ix_(test, train)],
-                rows.Y[test] / self.units,
+                self.Y[test],
                 plus,
                 minus,
                 radius,
