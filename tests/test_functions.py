@@ -49,10 +49,8 @@ class Counted:
 KERNELS = {
     "pairs": PairFunction(shared),
     "directed": PairFunction(shared, symmetric=False),
-    "batches": PairFunction(lambda pairs: [shared(a, b) for a, b in pairs], batch=4),
     "lists": MatrixFunction(in_lists),
     "cached": PairFunction(Cached(shared)),
-    "cached batches": PairFunction(Cached(lambda pairs: [shared(a, b) for a, b in pairs]), batch=4),
 }
 
 
@@ -119,8 +117,6 @@ def test_a_pair_without_a_value_is_a_gap():
         (PairFunction(lambda a, b: np.nan), "returned nan, which is not a finite number.*0 and 0"),
         (PairFunction(in_lists), "MatrixFunction"),
         (PairFunction(lambda a, b: "near"), "could not convert.*items 0 and 0"),
-        (PairFunction(lambda pairs: [1.0], batch=3), "returned 1 values.*3 pairs from items 0"),
-        (PairFunction(shared, batch=0), "batch=0 must be a positive whole number"),
         (MatrixFunction(lambda A, B: np.ones(3)), "returned shape .*a row per item"),
         (MatrixFunction(shared), "PairFunction"),
         (

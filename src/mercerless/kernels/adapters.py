@@ -1,5 +1,6 @@
 """Everything else that can serve as a kernel: a matrix, a metric's name, scikit-learn's kernels."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,8 @@ SCIPY_METRICS = frozenset(
     "braycurtis canberra chebyshev cityblock correlation dice euclidean jensenshannon minkowski "
     "rogerstanimoto russellrao sokalsneath sqeuclidean yule".split()
 )
+#: Kernels of scikit-learn that are positive definite with their default parameters.
+DEFINITE_METRICS = frozenset("rbf laplacian linear polynomial poly cosine chi2".split())
 _BOOLEAN_METRICS = frozenset("dice rogerstanimoto russellrao sokalsneath yule".split())
 
 
@@ -92,16 +95,7 @@ class Metric(Kernel):
         """Whether every matrix is positive semi-definite; None if unknown."""
         if self.metric == "sigmoid":
             return False
-        with_default_parameters = {
-            "rbf",
-            "laplacian",
-            "linear",
-            "polynomial",
-            "poly",
-            "cosine",
-            "chi2",
-        }
-        return True if self.metric in with_default_parameters and not self.params else None
+        return True if self.metric in DEFINITE_METRICS and not self.params else None
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
         X, Y, same = check_pair(X, Y)
@@ -209,9 +203,7 @@ class Covariance(GaussianProcessKernelBase):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         nested = self.kernel.get_params() if deep else {}
-        return {"kernel": self.kernel} | {
-            f"kernel__{name}": value for name, value in nested.items()
-        }
+        return {"kernel": self.kernel, **{f"kernel__{name}": nested[name] for name in nested}}
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         if not eval_gradient:
@@ -219,19 +211,13 @@ class Covariance(GaussianProcessKernelBase):
         if Y is not None:
             raise ValueError("Derivatives are for the square matrix; pass Y=None.")
         K = self.kernel(X)
-        slopes = np.empty((*K.shape, self.n_dims))
-        for i in range(self.n_dims):
-            slopes[:, :, i] = self._slope(X, i)
-        return K, slopes
-
-    def _slope(self, X: Any, i: int) -> NDArray:
+        slopes = np.zeros((*K.shape, self.n_dims))
         step = 1e-3
-        around = [
-            self.kernel.with_theta(self.theta + s * step * (np.arange(self.n_dims) == i))
-            for s in (-2, -1, 1, 2)
-        ]
-        K = [kernel(X).astype(np.float64, copy=False) for kernel in around]
-        return (8 * (K[2] - K[1]) - (K[3] - K[0])) / (12 * step)
+        for i, direction in enumerate(np.eye(self.n_dims)):
+            for steps, weight in ((-2, 1), (-1, -8), (1, 8), (2, -1)):
+                near = self.kernel.with_theta(self.theta + steps * step * direction)
+                slopes[:, :, i] += weight / (12 * step) * near(X)
+        return K, slopes
 
     def diag(self, X: Any) -> NDArray:
         return self.kernel.diag(X)
@@ -268,15 +254,38 @@ class Covariance(GaussianProcessKernelBase):
         return f"Covariance({self.kernel!r})"
 
 
-def _same_function(metric: str, n_features: int) -> Kernel:
-    """This library's version of a kernel of scikit-learn, faster and tunable; the kernel itself if there is none."""
-    if metric == "rbf":
-        return Gaussian(np.sqrt(n_features / 2))
-    if metric == "laplacian":
-        return Laplace(n_features)
-    if metric in ("poly", "polynomial"):
-        return Polynomial(3, np.sqrt(n_features), 1.0)
-    return Sigmoid(np.sqrt(n_features), 1.0) if metric == "sigmoid" else Metric(metric)
+def _named(name: str, X: NDArray | None, weight: NDArray | None) -> Kernel:
+    """The kernel of this name; of scikit-learn's kernels our own version, faster and tunable, if X is given."""
+    n_features = 1 if X is None or X.ndim == 1 else X.shape[1]
+    root = np.sqrt(n_features)
+    makers: dict[str, Callable[[], Kernel]] = {
+        "precomputed": Precomputed,
+        "gaussian": lambda: Gaussian(np.sqrt(0.5) if X is None else length_scales(X, weight)),
+        "tanimoto": Tanimoto,
+        "jaccard": lambda: Tanimoto(presence=True),
+        "gower": lambda: Gower() if X is None else Gower.of(X),
+        "smiles": Molecules,
+    }
+    if X is not None:
+        makers["rbf"] = lambda: Gaussian(root / np.sqrt(2))
+        makers["laplacian"] = lambda: Laplace(n_features)
+        makers["poly"] = makers["polynomial"] = lambda: Polynomial(3, root, 1.0)
+        makers["sigmoid"] = lambda: Sigmoid(root, 1.0)
+    if name in makers:
+        return makers[name]()
+    families: dict[Callable[[str], Kernel], Iterable[str]] = {
+        Metric: SCIPY_METRICS.union(PAIRWISE_KERNEL_FUNCTIONS),
+        Strings: STRING_SIMILARITIES,
+        Series: SERIES_DISTANCES,
+    }
+    for family, names in families.items():
+        if name in names:
+            return family(name)
+    known = sorted(set(makers).union(*families.values()))
+    raise ValueError(
+        f"kernel={name!r} is not known; use {', '.join(known)}, a kernel object, or a function of "
+        "two items."
+    )
 
 
 def as_kernel(kernel: Any, X: NDArray | None = None, weight: NDArray | None = None) -> Kernel:
@@ -322,61 +331,15 @@ def as_kernel(kernel: Any, X: NDArray | None = None, weight: NDArray | None = No
     if isinstance(kernel, GaussianProcessKernelBase):
         return GaussianProcessKernel(clone(kernel))
     if isinstance(kernel, str):
-        if kernel == "precomputed":
-            return Precomputed()
-        if kernel == "gaussian":
-            if X is None:
-                return Gaussian(length_scale=np.sqrt(0.5))
-            return Gaussian(length_scale=length_scales(X, weight))
-        if kernel in PAIRWISE_KERNEL_FUNCTIONS:
-            if X is None:
-                return Metric(kernel)
-            return _same_function(kernel, X.shape[1])
-        if kernel in STRING_SIMILARITIES:
-            return Strings(kernel)
-        if kernel in ("tanimoto", "jaccard"):
-            return Tanimoto(presence=kernel == "jaccard")
-        if kernel == "gower":
-            return Gower() if X is None else Gower.of(X)
-        if kernel == "smiles":
-            return Molecules()
-        if kernel in SERIES_DISTANCES:
-            return Series(kernel)
-        if kernel in SCIPY_METRICS:
-            return Metric(kernel)
-        raise ValueError(
-            f"kernel={kernel!r} is not known; use {', '.join(sorted(_names()))}, a kernel object, or "
-            "a function of two items."
-        )
+        return _named(kernel, X, weight)
     if isinstance(kernel, type):
         raise TypeError(
             f"kernel={kernel.__name__} is a class; pass an instance, {kernel.__name__}()."
         )
     if callable(kernel):
         return PairFunction(kernel)
-    if _are_matrices(kernel):
-        raise TypeError(
-            "kernel holds matrices, which are data: pass kernel='precomputed' and the matrix as X, "
-            "or several of them to SimilarityClassifier or SimilarityRegressor, fit([D1, D2], y)."
-        )
     raise TypeError(
-        "kernel must be a kernel object, a name, or a function of two items, not "
-        f"{type(kernel).__name__}."
+        f"kernel must be a kernel object, a name, or a function of two items, not "
+        f"{type(kernel).__name__}; a matrix is data: kernel='precomputed' and fit(matrix, y), or "
+        "fit([D1, D2], y) of SimilarityClassifier and SimilarityRegressor."
     )
-
-
-def _names() -> set[str]:
-    """The names that `as_kernel` knows."""
-    ours = {"precomputed", "gaussian", "tanimoto", "jaccard", "gower", "smiles"}
-    named = (PAIRWISE_KERNEL_FUNCTIONS, STRING_SIMILARITIES, SERIES_DISTANCES, SCIPY_METRICS)
-    return ours.union(*named)
-
-
-def _are_matrices(kernel: Any) -> bool:
-    """Whether a matrix, or a list or dict of matrices, was passed as the kernel."""
-    parts = [kernel]
-    if isinstance(kernel, dict):
-        parts = list(kernel.values())
-    elif isinstance(kernel, (list, tuple)):
-        parts = list(kernel)
-    return any(len(getattr(part, "shape", ())) == 2 for part in parts)

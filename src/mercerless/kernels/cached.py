@@ -24,10 +24,10 @@ class Cached:
     Parameters
     ----------
     function : callable
-        Takes two items and returns a number or None; or, for ``PairFunction(batch=...)``, a list of pairs.
+        Takes two items and returns a number, or None for a pair without a value.
     folder : path-like or None, default=None
         Where to keep the values, in a file of SQLite: later runs and other processes do not compute them again, and an
-        interruption loses one second of work at most. None keeps them in this object.
+        interruption loses a thousand values at most. None keeps them in this object.
     version : str, default="1"
         Choose another one whenever the function changes: values of another version raise an error.
 

@@ -1,9 +1,10 @@
 """Kernels of any objects: a function of two items, or a function of two lists of items."""
 
-from collections.abc import Callable, Iterator
-from itertools import repeat
-from time import perf_counter
-from typing import Any, NamedTuple
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import starmap
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -11,9 +12,12 @@ from numpy.typing import NDArray
 
 from mercerless.core.memory import check_memory, row_blocks, with_settings
 from mercerless.core.timing import Meter
-from mercerless.core.validation import as_items, asymmetric_kernel, check_number
+from mercerless.core.validation import as_items, asymmetric_kernel
 from mercerless.kernels.base import Kernel, slices
 from mercerless.kernels.cached import Cached, digest
+
+#: Numbers of the items of some pairs: those of the rows and those of the columns.
+Pairs = tuple[NDArray, NDArray]
 
 
 class _OfItems(Kernel):
@@ -22,30 +26,24 @@ class _OfItems(Kernel):
     takes_objects = True
     function: Callable[..., Any]
 
-    def _two_lists(self, X: Any, Y: Any) -> tuple[NDArray, NDArray, bool]:
+    def _two_lists(self, X: Any, Y: Any) -> tuple[NDArray, NDArray, bool, Meter]:
         """The items of rows and columns, and whether one direction of a square matrix gives the other."""
         rows = as_items(X)
         is_square = Y is None or Y is X
         columns = rows if is_square else as_items(Y)
-        check_memory(8.0 * len(rows) * len(columns), "The matrix of the kernel function")
-        return rows, columns, is_square and self.symmetric
+        n, m = len(rows), len(columns)
+        check_memory(8.0 * n * m, "The matrix of the kernel function")
+        mirrors = is_square and self.symmetric
+        return rows, columns, mirrors, Meter(n * (n + 1) // 2 if mirrors else n * m)
 
-    def diag(self, X: Any) -> NDArray:
-        items = as_items(X)
-        own = np.arange(len(items))
-        return self._pairs(items, items, own, own)
-
-    def _pairs(self, rows: NDArray, columns: NDArray, i: NDArray, j: NDArray) -> NDArray:
-        """Values of the pairs ``(rows[i], columns[j])``; i ascends."""
-        raise NotImplementedError
-
-    def _check_directions(self, there: NDArray, back: NDArray, i: NDArray, j: NDArray) -> None:
+    def _check_directions(self, there: NDArray, back: NDArray, pairs: Pairs) -> None:
         """Raise if values of pairs differ from those of the other direction by more than their precision."""
         largest = np.nanmax(np.abs([there, back]), initial=0.0)
         difference = np.nan_to_num(np.abs(there - back))
         if not difference.max(initial=0.0) > precision_of(there) * largest:
             return
         k = int(difference.argmax())
+        i, j = pairs
         raise asymmetric_kernel(
             f"The kernel function is not symmetric: it returned {there[k]:.8g} for items {i[k]} and "
             f"{j[k]}, and {back[k]:.8g} for {j[k]} and {i[k]}"
@@ -59,15 +57,12 @@ class PairFunction(_OfItems):
     ----------
     function : callable
         Takes two items and returns a number, or None for a pair that cannot be compared, which becomes NaN in the
-        matrix. With `batch` it takes a list of pairs and returns one of these for every pair. `Cached` keeps its
-        values for later calls.
+        matrix. `Cached` keeps its values for later calls.
     symmetric : bool, default=True
         Whether ``function(a, b) == function(b, a)``: then a square matrix costs half the calls. A few pairs are
         compared in both directions; if they differ by more than the precision of the values, this raises.
     n_jobs : int or None, default=None
         How many `joblib` workers call the function.
-    batch : int or None, default=None
-        The number of pairs per call of a function that takes a list of pairs, as remote services do.
 
     See Also
     --------
@@ -90,192 +85,133 @@ class PairFunction(_OfItems):
     """
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        symmetric: bool = True,
-        n_jobs: int | None = None,
-        batch: int | None = None,
+        self, function: Callable[..., Any], symmetric: bool = True, n_jobs: int | None = None
     ):
         self.function = function
         self.symmetric = symmetric
         self.n_jobs = n_jobs
-        self.batch = batch
 
     def __call__(self, X: Any, Y: Any = None) -> NDArray:
-        rows, columns, mirrors = self._two_lists(X, Y)
+        rows, columns, mirrors, meter = self._two_lists(X, Y)
         n, m = len(rows), len(columns)
-        total = n * (n + 1) // 2 if mirrors else n * m
-        meter = Meter(total)
         K = np.empty((n, m))
-        for block in row_blocks(n, m, 2**20):
-            ours = np.arange(n)[block]
-            first = ours if mirrors else np.zeros_like(ours)
-            i = np.repeat(ours, m - first)
-            j = np.concatenate([np.arange(start, m) for start in first])
-            values = self._pairs(rows, columns, i, j, meter)
+        parts = _all_pairs(n, m, mirrors, 1 if isinstance(self.function, Cached) else 1000)
+        for (i, j), values in self._compare(rows, columns, parts, meter):
             K[i, j] = values
             if mirrors:
                 K[j, i] = values
         if mirrors and n > 1 and meter.done:
             i = np.linspace(0, n - 2, 10).astype(int)
             j = i + 1 + np.arange(10) % (n - 1 - i)
-            back = np.empty(len(i))
-            for places, values in self._compute(rows, columns, j, i):
-                back[places] = values
-            self._check_directions(K[i, j], back, i, j)
+            items = _one_by_one(rows)
+            back = _values(self._plain_function(), items[j], items[i], (j, i))
+            self._check_directions(K[i, j], back, (i, j))
         return K
 
-    def _pairs(
-        self, rows: NDArray, columns: NDArray, i: NDArray, j: NDArray, meter: Meter | None = None
-    ) -> NDArray:
-        check_number("batch", self.batch, whole=True, none=True)
-        cache = self.function if isinstance(self.function, Cached) else None
-        if cache is None:
-            values = np.full(len(i), np.nan)
-            todo = np.arange(len(i))
-        else:
-            keys = _keys(rows, columns, i, j, self.symmetric)
-            values, is_known = cache.read(keys)
-            todo = np.flatnonzero(~is_known)
-        unsaved: list[NDArray] = []
-        saved = perf_counter()
-        try:
-            for places, results in self._compute(rows, columns, i[todo], j[todo]):
-                values[todo[places]] = results
-                unsaved.append(todo[places])
-                if meter is not None:
-                    meter.advance(len(places))
-                if cache is not None and perf_counter() - saved > 1.0:
-                    _save(cache, keys, values, unsaved)
-                    saved = perf_counter()
-        finally:  # values computed before an interruption are kept
-            if cache is not None:
-                _save(cache, keys, values, unsaved)
-        return values
+    def diag(self, X: Any) -> NDArray:
+        items = as_items(X)
+        own = np.arange(len(items))
+        parts = ((own[part], own[part]) for part in slices(0, len(items), 1000))
+        found = self._compare(items, items, parts, Meter(len(items)))
+        return np.concatenate([values for _, values in found])
 
-    def _compute(
-        self, rows: NDArray, columns: NDArray, i: NDArray, j: NDArray
-    ) -> Iterator[tuple[NDArray, NDArray]]:
-        """Places among the pairs, and their values, as they are computed."""
-        function = self.function
-        if isinstance(function, Cached):
-            function = function.function
-        if self.batch is not None:
-            for part in slices(0, len(i), self.batch):
-                yield (
-                    np.arange(len(i))[part],
-                    _call_batch(function, rows, columns, i[part], j[part]),
-                )
-            return
-        # the pairs of one row come one after another
-        starts = np.flatnonzero(np.diff(i, prepend=-1)).tolist()
-        parts = [
-            part
-            for start, stop in zip(starts, [*starts[1:], len(i)])
-            for part in slices(start, stop, 1000)
-        ]
-        n_jobs = effective_n_jobs(self.n_jobs)
-        if n_jobs == 1 or len(parts) < 2 * n_jobs:
-            results: Any = (_call_row(function, rows[i[p.start]], columns[j[p]]) for p in parts)
-            yield from _checked(parts, results, i, j)
-            return
-        with Parallel(n_jobs=n_jobs) as workers:
-            for some in slices(0, len(parts), 8 * n_jobs):
-                results = workers(
-                    delayed(with_settings(_call_row))(function, rows[i[p.start]], columns[j[p]])
-                    for p in parts[some]
-                )
-                yield from _checked(parts[some], results, i, j)
+    def _plain_function(self) -> Callable[..., Any]:
+        return self.function.function if isinstance(self.function, Cached) else self.function
+
+    def _compare(
+        self, rows: NDArray, columns: NDArray, parts: Iterable[Pairs], meter: Meter
+    ) -> Iterator[tuple[Pairs, NDArray]]:
+        """The values of part after part; cached ones are not computed again, and new ones cached."""
+        cache = self.function if isinstance(self.function, Cached) else Cached(self.function)
+        is_cached = cache is self.function
+        if is_cached:
+            row_keys = [digest(item) for item in rows]
+            column_keys = row_keys if columns is rows else [digest(item) for item in columns]
+        rows = _one_by_one(rows)
+        columns = _one_by_one(columns)
+        started: deque[tuple[Pairs, list, NDArray, NDArray]] = deque()
+
+        def tasks() -> Iterator[Any]:
+            for i, j in parts:
+                keys = []
+                values = np.full(len(i), np.nan)
+                is_known = np.zeros(len(i), dtype=bool)
+                if is_cached:
+                    keys = [(row_keys[a], column_keys[b]) for a, b in zip(i, j)]
+                    keys = [(min(key), max(key)) for key in keys] if self.symmetric else keys
+                    values, is_known = cache.read(keys)
+                todo = np.flatnonzero(~is_known)
+                started.append(((i, j), keys, values, todo))
+                i, j = i[todo], j[todo]
+                yield cache.function, rows[i], columns[j], (i, j)
+
+        results: Iterable[NDArray] = starmap(_values, tasks())
+        if effective_n_jobs(self.n_jobs) > 1:
+            calls = starmap(delayed(with_settings(_values)), tasks())
+            results = Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
+        for computed in results:
+            pairs, keys, values, todo = started.popleft()
+            values[todo] = computed
+            if is_cached and len(todo):
+                cache.write([keys[place] for place in todo], computed)
+            meter.advance(len(todo))
+            yield pairs, values
 
 
-def _keys(
-    rows: NDArray, columns: NDArray, i: NDArray, j: NDArray, symmetric: bool
-) -> list[tuple[bytes, bytes]]:
-    """Digests of the pairs, in one order for both directions of a symmetric function."""
-    first = {k: digest(rows[k]) for k in np.unique(i).tolist()}
-    second = {k: digest(columns[k]) for k in np.unique(j).tolist()}
-    pairs = [(first[a], second[b]) for a, b in zip(i.tolist(), j.tolist())]
-    return [(min(pair), max(pair)) for pair in pairs] if symmetric else pairs
+def _all_pairs(n: int, m: int, mirrors: bool, size: int) -> Iterator[Pairs]:
+    """Parts of the pairs of n rows and m columns: of some rows, or of a thousand columns of one row."""
+    for block in row_blocks(n, m, size):
+        rows = np.arange(n)[block]
+        first = rows if mirrors else np.zeros_like(rows)
+        i = np.repeat(rows, m - first)
+        j = np.concatenate([np.arange(start, m) for start in first])
+        for part in slices(0, len(i), 1000):
+            yield i[part], j[part]
 
 
-def _save(cache: Cached, keys: list, values: NDArray, unsaved: list[NDArray]) -> None:
-    if unsaved:
-        places = np.concatenate(unsaved)
-        cache.write([keys[place] for place in places.tolist()], values[places])
-        unsaved.clear()
+def _one_by_one(items: NDArray) -> NDArray:
+    """The items as objects: the rows of a table are not copied for every pair."""
+    if items.ndim == 1:
+        return items
+    rows = np.empty(len(items), dtype=object)
+    for k, row in enumerate(items):
+        rows[k] = row
+    return rows
 
 
-class _Row(NamedTuple):
-    """Values of one item with others, up to the first error."""
-
-    values: NDArray
-    error: Exception | None
-
-
-def _call_row(function: Callable, item: Any, others: Any) -> _Row:
+def _values(function: Callable, A: NDArray, B: NDArray, pairs: Pairs) -> NDArray:
+    """The values of the pairs of A and B, whose numbers are given for messages."""
     values: list[Any] = []
-    error: Exception | None = None
-    try:
-        values.extend(map(function, repeat(item), others))  # keeps the values before an error
-    except Exception as failure:
-        error = failure
-    if all(type(value) is float for value in values):
-        array = np.array(values, dtype=float)
-        if np.isfinite(array).all():
-            return _Row(array, error)
     numbers: list[float] = []
     try:
+        values.extend(map(function, A.tolist(), B.tolist()))
+        if set(map(type, values)) <= {float, int}:
+            array = np.array(values, dtype=float)
+            if np.isfinite(array).all():
+                return array
         numbers.extend(map(_number, values))
-    except Exception as failure:
-        error = failure
-    return _Row(np.array(numbers, dtype=float), error)
-
-
-def _checked(
-    parts: list[slice], results: Any, i: NDArray, j: NDArray
-) -> Iterator[tuple[NDArray, NDArray]]:
-    """The places and values of every part; raises at the first error."""
-    for part, (values, error) in zip(parts, results):
-        done = part.start + len(values)
-        yield np.arange(part.start, done), values
-        if error is not None:
-            raise _failure(error, f"items {i[done]} and {j[done]}") from error
-
-
-def _call_batch(
-    function: Callable, rows: NDArray, columns: NDArray, i: NDArray, j: NDArray
-) -> NDArray:
-    """The values of these pairs, by one call."""
-    pairs = [(rows[a], columns[b]) for a, b in zip(i, j)]
-    what = f"the {len(pairs)} pairs from items {i[0]} and {j[0]} to {i[-1]} and {j[-1]}"
-    try:
-        values = [_number(value) for value in function(pairs)]
-        if len(values) != len(pairs):
-            raise ValueError(f"it returned {len(values)} values")
     except Exception as error:
-        raise _failure(error, what) from error
-    return np.array(values, dtype=float)
+        i, j = pairs
+        k = len(numbers) if len(values) == len(i) else len(values)
+        raise ValueError(
+            f"The kernel function raised {type(error).__name__} ({error}) for items {i[k]} and "
+            f"{j[k]}; a function of two lists goes into MatrixFunction(function)."
+        ) from error
+    return np.array(numbers)
 
 
 def _number(value: Any) -> float:
     """The returned value as a finite number; NaN for None."""
     if value is None:
         return np.nan
-    if np.ndim(value):
+    if getattr(value, "shape", ()):
         if np.size(value) != 1:
             raise TypeError(f"it returned an array of shape {np.shape(value)}")
         value = np.reshape(value, ())[()]
     number = float(value)
-    if not np.isfinite(number):
+    if not math.isfinite(number):
         raise ValueError(f"it returned {number}, which is not a finite number")
     return number
-
-
-def _failure(error: Exception, what: str) -> ValueError:
-    return ValueError(
-        f"The kernel function raised {type(error).__name__} ({error}) for {what}; a function of "
-        "two lists goes into MatrixFunction(function)."
-    )
 
 
 def precision_of(values: NDArray) -> float:
@@ -305,6 +241,11 @@ class MatrixFunction(_OfItems):
     --------
     PairFunction : For a function of two items.
 
+    Notes
+    -----
+    A model that scores a list of pairs serves as
+    ``MatrixFunction(lambda A, B: np.reshape(score([(a, b) for a in A for b in B]), (len(A), len(B))))``.
+
     Examples
     --------
     >>> import numpy as np
@@ -326,23 +267,27 @@ class MatrixFunction(_OfItems):
         self.symmetric = symmetric
 
     def __call__(self, X: Any, Y: Any = None) -> NDArray:
-        rows, columns, mirrors = self._two_lists(X, Y)
+        rows, columns, mirrors, meter = self._two_lists(X, Y)
         self._check_items(rows)
         self._check_items(columns)
         n, m = len(rows), len(columns)
-        meter = Meter(n * (n + 1) // 2 if mirrors else n * m)
         K = np.empty((n, m))
         for block in row_blocks(n, m, self._pairs_at_once):
             start = block.start if mirrors else 0
             values = self._block(rows[block], columns[start:], block.start, start)
             if mirrors:
-                size = block.stop - start
-                self._mirror(values[:, :size], start)
+                self._mirror(values[:, : block.stop - start], start)
                 K[start:, block] = values.T
             K[block, start:] = values
             meter.advance(values.size)
         self._check_alone(K, rows, columns)
         return K
+
+    def diag(self, X: Any) -> NDArray:
+        items = as_items(X)
+        self._check_items(items)
+        own = [self._block(items[[k]], items[[k]], k, k) for k in range(len(items))]
+        return np.ravel(own)
 
     def _check_items(self, items: NDArray) -> None:
         """Raise for items that the function does not take."""
@@ -350,36 +295,25 @@ class MatrixFunction(_OfItems):
     def _mirror(self, square: NDArray, start: int) -> None:
         """Make a block on the diagonal symmetric, in place, after checking that it nearly is."""
         i, j = np.triu_indices(len(square), 1)
-        self._check_directions(square[i, j], square[j, i], i + start, j + start)
+        self._check_directions(square[i, j], square[j, i], (i + start, j + start))
         square[j, i] = square[i, j]
 
     def _check_alone(self, K: NDArray, rows: NDArray, columns: NDArray) -> None:
         """Raise if the value of two items depends on the others in the lists."""
         if K.size == 1 or self._depends_on_pairs_only:
             return
-        alone = self._block(rows[:1], columns[-1:], 0, K.shape[1] - 1)[0, 0]
+        last = K.shape[1] - 1
+        alone = self._block(rows[:1], columns[-1:], 0, last)[0, 0]
         among = K[0, -1]
-        largest = np.abs(K[0]).max()
-        if abs(alone - among) > 10 * precision_of(K[0]) * largest:
+        if abs(alone - among) > 10 * precision_of(K[0]) * np.abs(K[0]).max():
             raise ValueError(
-                f"The kernel function of two lists gives items 0 and {K.shape[1] - 1} the value "
-                f"{among:.6g} among the others and {alone:.6g} alone; a value must depend on its "
-                "two items only."
+                f"The kernel function of two lists gives items 0 and {last} the value {among:.6g} "
+                f"among the others and {alone:.6g} alone; a value must depend on its two items only."
             )
-
-    def _pairs(self, rows: NDArray, columns: NDArray, i: NDArray, j: NDArray) -> NDArray:
-        self._check_items(rows)
-        values = np.empty(len(i))
-        starts = np.flatnonzero(np.diff(i, prepend=-1))
-        for start, stop in zip(starts, [*starts[1:], len(i)]):
-            item = i[start]
-            values[start:stop] = self._block(rows[[item]], columns[j[start:stop]], item, j[start])
-        return values
 
     def _block(self, rows: NDArray, columns: NDArray, first_row: int, first_column: int) -> NDArray:
         """The function's finite values for two lists, the first items of which have these numbers."""
         A, B = (items if items.ndim == 2 else list(items) for items in (rows, columns))
-        what = f"the lists from items {first_row} and {first_column} on"
         try:
             values = np.array(self.function(A, B), dtype=float)
             if values.shape != (len(rows), len(columns)):
@@ -387,19 +321,19 @@ class MatrixFunction(_OfItems):
                     f"it returned shape {values.shape}, not {(len(rows), len(columns))}: a row per "
                     "item of the first list"
                 )
+            if not np.isfinite(values).all():
+                a, b = np.argwhere(~np.isfinite(values))[0]
+                raise ValueError(
+                    f"it returned {values[a, b]} for items {first_row + a} and {first_column + b}"
+                )
         except ImportError:
             raise
         except Exception as error:
             raise ValueError(
-                f"The kernel function raised {type(error).__name__} ({error}) for {what}; a "
-                "function of two items goes into PairFunction(function)."
+                f"The kernel function raised {type(error).__name__} ({error}) for the lists from "
+                f"items {first_row} and {first_column} on; a function of two items goes into "
+                "PairFunction(function)."
             ) from error
-        if not np.all(np.isfinite(values)):
-            a, b = np.argwhere(~np.isfinite(values))[0]
-            raise ValueError(
-                f"The kernel function returned {values[a, b]} for items {first_row + a} and "
-                f"{first_column + b}; it must return finite numbers."
-            )
         return values
 
 
