@@ -314,6 +314,27 @@ def test_what_is_no_table_names_the_kernel_for_it(model, X, message):
         model.fit(X, [0.0, 1.0, 2.0, 3.0])
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", "precomputed"])
+def test_condensed_distances_name_squareform(kernel):
+    with pytest.raises(ValueError, match="squareform"):
+        KreinRidge(kernel).fit(np.arange(1.0, 7.0), [0.0, 1.0, 2.0, 3.0])
+
+
+def test_no_private_class_is_named_in_errors():
+    for cls in (
+        KreinRidge,
+        KreinRidgeClassifier,
+        HyperClassifier,
+        LABRegressor,
+        SimilarityRegressor,
+    ):
+        for call in (cls, cls().fit, cls().score):
+            with pytest.raises(TypeError) as error:
+                call(nonsense=1)
+            before, _, _ = str(error.value).partition("(")
+            assert before in ("fit", "score", "__init__")
+
+
 def test_comparisons_with_other_items_say_what_columns_are():
     X = np.random.default_rng(0).normal(size=(12, 3))
     model = KreinRidge("precomputed").fit(X @ X.T, X[:, 0])

@@ -34,7 +34,6 @@ from mercerless.core.validation import (
     align_matrix,
     as_items,
     check_matrix,
-    check_not_condensed,
     check_real,
     check_row_order,
     labels_of,
@@ -179,7 +178,6 @@ class KernelEstimator(FittedEstimator):
                 )
             self.n_features_in_ = X.shape[1]
         else:
-            check_not_condensed(X)
             if is_precomputed(given):
                 X = align_matrix(X, may_cut=get_tags(self).input_tags.pairwise)
                 check_matrix(X)

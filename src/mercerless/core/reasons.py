@@ -226,29 +226,21 @@ class ReasonsMixin:
         """
         check_is_fitted(self)
         check_number("k", k, whole=True)
-        picked = []
-        blocks = []
-        for block in self._explain_blocks(X, **new):
-            picked.append(pick(np.sum(list(block.families.values()), axis=0), int(k)))
-            blocks.append(
-                block._replace(
-                    families={name: each.sum(axis=1) for name, each in block.families.items()}
-                )
-            )
-        items, shares, rest = (np.concatenate(arrays) for arrays in zip(*picked))
+        blocks = self._explain_blocks(X, **new)
+        parts = zip(*(self._reasons_of(block, int(k)) for block in blocks))
+        return Reasons(*map(_joined, parts))
+
+    def _reasons_of(self, block: Explained, k: int) -> Reasons:
+        """The reasons of a block of predictions."""
+        items, shares, rest = pick(np.sum(list(block.families.values()), axis=0), k)
         items = np.append(self._explained_items(), -1)[items]
-        fields = {
-            name: _joined([getattr(block, name) for block in blocks])
-            for name in Explained._fields[1:]
-        }
+        label, rival = block.label, block.rival
         if is_classifier(self):
-            fields |= {name: self.classes_[fields[name]] for name in ("label", "rival")}
-        sums = {
-            name: np.concatenate([block.families[name] for block in blocks])
-            for name in blocks[0].families
-        }
+            label, rival = self.classes_[label], self.classes_[rival]
+        sums = {name: each.sum(axis=1) for name, each in block.families.items()}
+        given = self._given(items)
         return Reasons(
-            items=items, shares=shares, rest=rest, families=sums, given=self._given(items), **fields
+            block.score, block.base, items, shares, rest, sums, label, rival, given, block.relevance
         )
 
     @abstractmethod
@@ -281,8 +273,10 @@ def two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None
     return order[:, 0], order[:, 1]
 
 
-def _joined(values: list) -> Any:
-    """Blocks as one array; None if the blocks are None."""
+def _joined(values: Sequence) -> Any:
+    """Blocks as one array, or a dict of such; None if the blocks are None."""
+    if isinstance(values[0], dict):
+        return {name: _joined([each[name] for each in values]) for name in values[0]}
     if values[0] is None:
         return None
     return np.concatenate(values)

@@ -22,9 +22,10 @@ from mercerless.core.memory import row_blocks
 REMEDIES = {
     "could not convert string to float": "Encode words as numbers, or pass a data frame to TableClassifier or "
     "TableRegressor; strings are compared with kernel='levenshtein', and classes need a classifier.",
+    "Expected 2D array": "Distances that pdist gives need scipy.spatial.distance.squareform(X) and "
+    "kernel='precomputed'.",
     "Found array with dim": "Pass X.reshape(len(X), -1), or kernel='dtw' for series of channels.",
     "setting an array element": "Items of different lengths need kernel='dtw' or a function of two items.",
-    "dtype promotion": "Turn dates and durations into numbers, such as days.",
     "DType": "Turn dates and durations into numbers, such as days.",
 }
 OF_MATRICES = {
@@ -127,22 +128,8 @@ def as_items(X: Any) -> NDArray:
     return items
 
 
-def check_not_condensed(X: Any, name: str = "X") -> None:
-    """Raise if X is a vector as long as the distances that `scipy.spatial.distance.pdist` gives."""
-    if not (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind == "f"):
-        return
-    n_items = int(np.ceil(np.sqrt(2 * len(X))))
-    if len(X) > 1 and n_items * (n_items - 1) // 2 == len(X):
-        raise ValueError(
-            f"{name} has one dimension, like the distances of {n_items} items that pdist gives; "
-            f"pass scipy.spatial.distance.squareform({name}) with kernel='precomputed', or "
-            f"{name}.reshape(-1, 1) if it is one feature."
-        )
-
-
 def check_matrix(X: Any, name: str = "X") -> None:
-    """Raise if a matrix of comparisons, as it was given, is condensed or has missing entries."""
-    check_not_condensed(X, name)
+    """Raise if a matrix of comparisons, as it was given, has missing entries."""
     array = np.asarray(X) if hasattr(X, "__array__") else np.empty(0)
     if array.ndim == 2 and array.dtype.kind == "f" and not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]
