@@ -158,11 +158,6 @@ def make_basis(kernel: Kernel, items: Any, weight: NDArray | None = None) -> Bas
     """The basis of all training items whose weight is not 0."""
     n = len(items)
     rows = np.flatnonzero(weights_or_ones(weight, n))
-    basis_type = basis_type_of(kernel)
+    basis_type = MatrixBasis if is_precomputed(kernel) else Basis
     everything = basis_type(kernel, items, np.arange(n), n)
     return basis_type(kernel, everything.take(rows), rows, n)
-
-
-def basis_type_of(kernel: Kernel) -> type[Basis]:
-    """Which of the two kinds of basis this kernel has."""
-    return MatrixBasis if is_precomputed(kernel) else Basis

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import wraps
-from itertools import combinations
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -21,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, get_tags
+from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.core.basis import Basis, basis_type_of, is_precomputed, make_basis
+from mercerless.core.basis import Basis, is_precomputed, make_basis
 from mercerless.core.blocks import check_rows, is_dask
 from mercerless.core.memory import with_settings
 from mercerless.core.optional import CallbackSupportMixin, with_callbacks
@@ -184,8 +184,10 @@ class KernelEstimator(FittedEstimator):
             self._column_labels = labels_of(X)
             X = validate_data(self, X, dtype=[np.float64, np.float32])
         check_consistent_length(X, weight)
-        used = used_rows(weight, len(X))
-        kernel = as_kernel(given, X if len(used) == len(X) else X[used], used_weights(weight, used))
+        weight = weights_or_ones(weight, len(X))
+        used = np.flatnonzero(weight)
+        relative = weight[used] / weight[used].mean()
+        kernel = as_kernel(given, X if len(used) == len(X) else X[used], relative)
         if self._directed and isinstance(kernel, PairFunction) and not isinstance(given, Kernel):
             kernel = PairFunction(kernel.function, symmetric=False)  # kernels declare it themselves
         return own_kernel(kernel), X
@@ -426,32 +428,7 @@ def class_scores(scores: NDArray) -> NDArray:
 
 def pair_votes(scores: NDArray, n_classes: int) -> NDArray:
     """Votes per class of all pairs i < j, whose positive scores mean j, plus less than half a vote of summed scores."""
-    votes = np.zeros((len(scores), n_classes))
-    sums = np.zeros((len(scores), n_classes))
-    for (i, j), score in zip(combinations(range(n_classes), 2), scores.T):
-        votes[:, j] += score > 0
-        votes[:, i] += score <= 0
-        sums[:, j] += score
-        sums[:, i] -= score
-    bounded_sums = sums / (3.0 * (np.abs(sums) + 1.0))
-    return votes + bounded_sums
-
-
-def used_rows(weight: NDArray | None, n: int) -> NDArray:
-    """Positions of the rows that carry weight; the others are treated as if they were missing."""
-    return np.flatnonzero(weights_or_ones(weight, n))
-
-
-def used_weights(weight: NDArray | None, used: NDArray) -> NDArray:
-    """Weights of these rows, scaled to mean one."""
-    if weight is None:
-        return np.ones(len(used))
-    return weight[used] * (len(used) / weight[used].sum())
-
-
-def matrix_name(kernel: Kernel) -> str:
-    """Name of a kernel's matrix in messages."""
-    return basis_type_of(kernel).matrix_name
+    return _ovr_decision_function(scores > 0, scores, n_classes)
 
 
 def landmark_rows(
