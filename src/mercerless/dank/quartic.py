@@ -353,7 +353,8 @@ class _Barrier:
 def _interior_point(problem: Quartic, v: NDArray, tol: float) -> NDArray:
     """Primal-dual interior point method with Mehrotra's predictor and corrector, started near ``v``.
 
-    With a tube the variable is split, see `_Split`.
+    With a tube the variable is split, see `_Split`. The answer is moved onto the bounds whose multipliers dominate
+    their slacks, unless that is much worse.
     """
     parts, x = _split(problem, v)
     # Stay near v even if the box is far wider than the solution.
@@ -387,7 +388,28 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> NDArray:
         z = z + 0.995 * _longest_step(z, step.z) * step.z
         point = _point(problem, parts.joined(x))
         gradient = _gradient(problem, point)
-    return project(parts.joined(x), problem.lo, problem.hi)
+    return _to_active_bounds(problem, parts, x, z, gradient - b)
+
+
+def _to_active_bounds(
+    problem: Quartic, parts: _Split, x: NDArray, z: NDArray, residual: NDArray
+) -> NDArray:
+    """The feasible point with every variable on the bound whose multiplier dominates its slack, unless x is better."""
+    # if no multiplier is active, the typical one is rounding, and distant bounds would seem near
+    slope = np.abs(parts.signs * residual - problem.epsilon)
+    typical = max(float(slope.max()), np.finfo(float).tiny)
+    width = parts.high - parts.low
+    to_low, to_high = parts.slack(x)
+    on_bounds = np.where(to_low * typical < z[0] * width, parts.low, x)
+    on_bounds = np.where(to_high * typical < z[1] * width, parts.high, on_bounds)
+    ends = [project(parts.joined(end), problem.lo, problem.hi) for end in (on_bounds, x)]
+    gaps = []
+    for end in ends:
+        gradient = _gradient(problem, _point(problem, end))
+        gaps.append(duality_gap(gradient, end, problem.lo, problem.hi, problem.epsilon)[0])
+    if gaps[1] < 0.1 * gaps[0]:
+        return ends[1]
+    return ends[0]
 
 
 def _longest_step(value: NDArray, change: NDArray) -> float:
