@@ -130,7 +130,6 @@ TABLES = {
     "gzip": ("t.csv.gz", gzip.compress(CSV.encode()), COLUMN),
     "bzip2": ("t.csv.bz2", bz2.compress(CSV.encode()), COLUMN),
     "xz": ("t.csv.xz", lzma.compress(CSV.encode()), COLUMN),
-    "zip": ("t.zip", zipped("t.csv", CSV), COLUMN),
     "gzip by another name": ("t.csv", gzip.compress(CSV.encode()), COLUMN),
     "unknown ending": ("t.results", CSV, COLUMN),
     "another format": ("t.json", CSV, {**COLUMN, "format": "text"}),
@@ -259,7 +258,7 @@ REFUSED = {
     ),
     "an empty sequence": ("s.fasta", FASTA + ">last\n", FILE, "no sequence"),
     "damaged gzip": ("t.csv.gz", gzip.compress(CSV.encode())[:-20], COLUMN, "damaged"),
-    "two files zipped": ("t.zip", zipped("a/", ""), COLUMN, "unpack it"),
+    "zipped": ("t.zip", zipped("t.csv", CSV), COLUMN, "unpack it"),
     "several arrays": ("K.npz", lambda path: np.savez(path, u=S, v=S, y=Y), {}, "--array NAME"),
     "pickled array": (
         "K.npy",
@@ -284,7 +283,7 @@ REFUSED = {
         {"labels": "u"},
         "--task regression",
     ),
-    "unknown format": ("t.csv", CSV, {"format": "docx"}, "--format docx is not known"),
+    "unknown format": ("t.csv", CSV, {"format": "docx"}, "format='docx' is not known"),
     "sheets": ("t.xlsx", None, COLUMN, "--sheet NAME"),
 }
 

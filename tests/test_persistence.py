@@ -63,10 +63,9 @@ def test_every_learner_comes_back_from_a_file_and_predicts_the_same(which, tmp_p
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is tested here is the file
             model.fit(X, problem.y)
-            both = {"reverse": X.T} if getattr(model, "direction", "") == "both" else {}
-            expected = model.predict(X, **both)
+            expected = model.predict(X)
             persistence.save(model, path)
-            predicted = persistence.load(path).predict(X, **both)
+            predicted = persistence.load(path).predict(X)
         np.testing.assert_array_equal(predicted, expected, err_msg=learner.name)
 
 

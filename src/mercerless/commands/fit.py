@@ -51,11 +51,6 @@ def run(args: argparse.Namespace) -> int:
         learner = comparison.learner()
     else:
         (learner,) = select_learners(problem, [args.learner])
-    if learner.takes == "both":
-        raise ValueError(
-            f"The learner {learner.name!r} needs more than one matrix for new items; use it in Python, "
-            "or add --learner similarity."
-        )
     with shared.plain_warnings("fit"):
         model = fit_all(problem, learner)
     model = getattr(model, "best_estimator_", model)  # without the record of a search

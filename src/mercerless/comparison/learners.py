@@ -20,7 +20,7 @@ from sklearn.ensemble import (
 )
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, KFold, ParameterGrid, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -29,7 +29,6 @@ from sklearn.svm import SVC, SVR
 import mercerless
 from mercerless.comparison.baselines import CodedClassifier, LargestMinus
 from mercerless.comparison.problem import Problem
-from mercerless.comparison.read.options import MATRICES
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer, symmetrize
 
 Requested = (
@@ -42,8 +41,7 @@ GUESS = "guess"
 class Learner:
     """One competitor: how it is built for a problem, and what data it takes.
 
-    `takes` is "table", "matrix" (symmetric), "both" (a directed matrix, new items in both directions) or "hits". A
-    grid has parameters of the estimator that `make` returns.
+    `takes` is "table", "matrix" (symmetric) or "hits". A grid has parameters of the estimator that `make` returns.
     """
 
     name: str
@@ -56,11 +54,6 @@ class Learner:
     on_request: bool = False
     is_searched: bool = False
     is_users: bool = False
-
-    @property
-    def n_settings(self) -> int:
-        """Number of settings of the grid."""
-        return len(ParameterGrid(dict(self.grid))) if self.grid else 0
 
     def searched(self) -> "Learner":
         """The same learner with a search of its grid in the training data."""
@@ -86,8 +79,6 @@ def view(problem: Problem, takes: str) -> Any:
     if takes == "matrix":
         K = problem.matrix
         return symmetrize(K) if problem.is_directed else K
-    if takes == "both":
-        return problem.matrix
     return problem.X
 
 
@@ -221,10 +212,6 @@ def stack(problem: Problem) -> BaseEstimator:
     return estimator("precomputed", kind=problem.matrix_kind, random_state=0)
 
 
-def directed(problem: Problem) -> BaseEstimator:
-    return stack(problem).set_params(direction="both")
-
-
 def hits(problem: Problem) -> BaseEstimator:
     return choose(problem, mercerless.HitsClassifier, mercerless.HitsRegressor)(random_state=0)
 
@@ -329,7 +316,6 @@ LEARNERS: tuple[Learner, ...] = (
     ),
     Learner("hits", "Hits learner", hits, "hits", is_automatic=True),
     Learner("similarity", "Similarity learner", stack, "matrix", is_automatic=True),
-    Learner("directed", "Similarity learner, both directions", directed, "both"),
     Learner("neighbors", "Nearest neighbors", matrix_neighbors, "matrix"),
     Learner("features", "Linear model on similarities", features, "matrix"),
     Learner("svm-clip", "SVM on the clipped spectrum", partial(repaired, mode="clip"), "matrix"),
@@ -347,13 +333,9 @@ def applies(learner: Learner, problem: Problem) -> bool:
     is_package = any(learner.name == name for name, *_ in PACKAGES)
     if is_package and find_spec(learner.name) is None:
         return False
-    takes = {
-        "table": problem.is_table,
-        "hits": problem.kind == "hits",
-        "both": problem.kind in MATRICES and problem.is_directed,
-        "matrix": not problem.is_table,
-    }
-    return takes[learner.takes]
+    if learner.takes == "matrix":
+        return not problem.is_table
+    return learner.takes == problem.kind
 
 
 def select_learners(problem: Problem, requested: Requested | None = None) -> list[Learner]:

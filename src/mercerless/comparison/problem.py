@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
-from mercerless.comparison.read.options import KINDS, TASKS, ReadOptions
+from mercerless.comparison.read.options import MATRICES, ReadOptions
 from mercerless.core.validation import check_row_order
 from mercerless.kernels import as_kernel
 from mercerless.spectra import matrix_kind
@@ -140,8 +140,7 @@ def make_problem(
     **described: Any,
 ) -> Problem:
     """Check data and labels, leave out what has no label, and infer the task."""
-    check_choice("kind", kind, KINDS)
-    check_choice("task", task, TASKS)
+    ReadOptions(kind=kind, task=task)  # raises if they are not known
     check_row_order(X, y, groups)
     if isinstance(y, str):
         raise ValueError(f"y={y!r} is a text; give the labels themselves, such as X.pop({y!r}).")
@@ -168,18 +167,15 @@ def make_problem(
         problem = problem.select(np.flatnonzero(labels.notna()))
         problem = problem.note(f"{n_missing} items without a label are left out")
     problem = decide_task(problem, task)
+    if kind in MATRICES and problem.is_directed:
+        text = "the matrix has a direction: learners take the mean of both, unless you fit "
+        problem = problem.note(text + "SimilarityClassifier(direction='both') or its Regressor")
     if problem.n_items < LEAST_ITEMS:
         raise ValueError(
             f"{problem.n_items} items with labels are too few to compare anything; {LEAST_ITEMS} are "
             "the least, and 100 are better."
         )
     return problem
-
-
-def check_choice(name: str, value: str | None, allowed: Sequence[str]) -> None:
-    """Raise unless the value is None or one of those allowed."""
-    if value is not None and value not in allowed:
-        raise ValueError(f"{name}={value!r} is not known; use one of {', '.join(allowed)}.")
 
 
 def check_items(X: Any, kind: str | None, kernel: Any) -> tuple[Any, str, Any]:

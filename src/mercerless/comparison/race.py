@@ -17,7 +17,13 @@ import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    ParameterGrid,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
 
 from mercerless.comparison.explain import Importance, permutation_importance
 from mercerless.comparison.learners import GUESS, Learner
@@ -188,8 +194,9 @@ class Race:
         n_rounds = ceil(self.n_splits / self.n_jobs)
         costs = {}
         for name in self.ranked() if self.options.searches else []:
-            n_fits = 2.0 * self.by_name[name].n_settings + 1
-            if n_fits > 1:
+            grid = self.by_name[name].grid
+            if grid:
+                n_fits = 2.0 * len(ParameterGrid(dict(grid))) + 1
                 costs[name] = n_fits * self.seconds(name) * n_rounds
         for name in sorted(costs, key=costs.__getitem__):
             if costs[name] > self.time_left:

@@ -16,13 +16,7 @@ from mercerless.comparison.learners import GUESS, Learner, Requested, select_lea
 from mercerless.comparison.options import Options, check_metric, silent
 from mercerless.comparison.problem import Problem, make_problem
 from mercerless.comparison.race import Race
-from mercerless.comparison.scores import (
-    TITLES,
-    all_losses,
-    main_score,
-    predictions_by_repeat,
-    scores_of,
-)
+from mercerless.comparison.scores import TITLES, all_losses, predictions_by_repeat, scores_of
 from mercerless.comparison.statistics import Judgment, judge
 from mercerless.comparison.verdict import BALANCED, Verdict, reach_verdict
 from mercerless.comparison.work import Task, Workers
@@ -263,11 +257,11 @@ class Comparison:
     @cached_property
     def table(self) -> list[dict[str, Any]]:
         """A row per ranked learner, the best first."""
-        judged = self.judgment if self.ranked else None
+        if not self.ranked:
+            return []
+        judged, reference = self.judgment, self.ranked.index(self.chosen)
         rows = []
         for i, name in enumerate(self.ranked):
-            assert judged is not None
-            reference = self.ranked.index(self.chosen)
             fit, predict = self.seconds(name)
             rows.append(
                 {
@@ -276,10 +270,7 @@ class Comparison:
                     "loss": float(judged.loss[i]),
                     **self.scores[name],
                     "compared": "" if i == reference else judged.grade(i, reference),
-                    "interval": (
-                        -judged.interval(i, reference)[1],
-                        -judged.interval(i, reference)[0],
-                    ),
+                    "interval": judged.interval(reference, i),
                     "fit seconds": fit,
                     "predict seconds per 1000": predict,
                 }
@@ -361,15 +352,10 @@ class Comparison:
         return Path(path)
 
     def __repr__(self) -> str:
-        score = main_score(self.problem, self.race.options.metric, self.scores[GUESS])[0]
         lines = [*self.verdict.sentences, ""]
-        width = max([len(row["title"]) for row in self.table], default=0)
-        for row in self.table:
-            time_of_fit = f"{row['fit seconds']:8.2f} s"
-            lines.append(
-                f"  {row['title']:<{width}}  {score} {row[score]:8.4f}  {time_of_fit}  {row['compared']}"
-            )
-        lines += [
-            f"  {self.titles[name]:<{width}}  {state}" for name, state in self.left_out.items()
-        ]
+        if self.table:
+            names = ["title", *self.scores[GUESS], "fit seconds", "compared"]
+            table = self.to_pandas()[names].rename(columns={"title": "learner"})
+            lines.append(table.to_string(index=False, float_format="{:.4g}".format))
+        lines += [f"{self.titles[name]}: {state}" for name, state in self.left_out.items()]
         return "\n".join(lines)

@@ -94,12 +94,3 @@ def scores_of(problem: Problem, predictions: NDArray) -> dict[str, float]:
     if len(problem.classes) == 2:
         scores["AUC"] = roc_auc_score(codes, predictions[:, 1])
     return scores
-
-
-def main_score(problem: Problem, metric: str | None, scores: dict[str, float]) -> tuple[str, float]:
-    """Name and value of the score that learners are ranked by, or of the one that is shown for it."""
-    if problem.is_classification:
-        name = "accuracy" if metric == "accuracy" else "log-loss"
-    else:
-        name = "MAE" if metric == "absolute_error" else "R²"
-    return name, scores[name]

@@ -41,10 +41,13 @@ class Judgment:
     def interval(self, i: int, j: int) -> tuple[float, float]:
         """Interval of a difference that holds together with those of all judged pairs, and agrees with `better`."""
         width = self.critical * self.standard_error[i, j]
-        low, high = float(self.difference[i, j] - width), float(self.difference[i, j] + width)
-        return max(low, 0.0) if self.better[i, j] else low, min(high, 0.0) if self.better[
-            j, i
-        ] else high
+        low = float(self.difference[i, j] - width)
+        high = float(self.difference[i, j] + width)
+        if self.better[i, j]:
+            low = max(low, 0.0)
+        if self.better[j, i]:
+            high = min(high, 0.0)
+        return low, high
 
     def grade(self, i: int, j: int) -> str:
         """How learner i compares with j: better, worse, probably either, or not distinguishable."""

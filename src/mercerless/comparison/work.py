@@ -87,20 +87,19 @@ def predict_with(
     """Probabilities of all classes, or numbers, for some items."""
     X = view(problem, learner.takes)
     rows = rows_between(X, learner.takes, test, train)
-    back = {"reverse": X[np.ix_(train, test)].T} if learner.takes == "both" else {}
-    return predictions_of(model, rows, problem, **back)
+    return predictions_of(model, rows, problem)
 
 
-def predictions_of(model: Any, rows: Any, problem: Problem, **back: Any) -> NDArray:
+def predictions_of(model: Any, rows: Any, problem: Problem) -> NDArray:
     """Probabilities in the order of the classes, or numbers; labels without probabilities are taken for certain."""
     if not problem.is_classification:
-        return np.asarray(model.predict(rows, **back), dtype=float).ravel()
+        return np.asarray(model.predict(rows), dtype=float).ravel()
     probabilities = np.zeros((rows.shape[0], len(problem.classes)))
     if hasattr(model, "predict_proba"):
         columns = np.searchsorted(problem.classes, model.classes_)
-        probabilities[:, columns] = model.predict_proba(rows, **back)
+        probabilities[:, columns] = model.predict_proba(rows)
     else:
-        codes = np.searchsorted(problem.classes, model.predict(rows, **back))
+        codes = np.searchsorted(problem.classes, model.predict(rows))
         probabilities[np.arange(len(codes)), codes] = 1.0
     return probabilities
 

@@ -5,7 +5,6 @@ import gzip
 import io
 import lzma
 import sys
-import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,7 +50,7 @@ DECOMPRESS: dict[bytes, Callable[[bytes], bytes]] = {
     b"BZh": bz2.decompress,
     b"\xfd7zXZ": lzma.decompress,
 }
-COMPRESSED = (".gz", ".bz2", ".xz", ".zip")
+COMPRESSED = (".gz", ".bz2", ".xz")
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def open_file(path: str, form: str | None = None) -> File:
     if ending in COMPRESSED:
         ending = Path(file.stem).suffix.lower()
     if file.suffix.lower() == ".zip":
-        content, ending = unzip(content, name)
+        raise ValueError(f"{name!r} is an archive; unpack it and name the file in it.")
     check_head(content[:64], name)
     found = next((form for mark, form in MAGIC.items() if content.startswith(mark)), None)
     if content.startswith(b"PK"):
@@ -127,15 +126,3 @@ def open_file(path: str, form: str | None = None) -> File:
         start = content[:64].lower()
         found = next((form for mark, form in TEXT_MAGIC.items() if start.startswith(mark)), None)
     return File(name, form or found or FORMAT_OF.get(ending, "text"), content)
-
-
-def unzip(content: bytes, name: str) -> tuple[bytes, str]:
-    """Content and ending of the only file in an archive."""
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(content))
-    except zipfile.BadZipFile:
-        raise ValueError(f"{name!r} is a damaged zip archive.") from None
-    members = [member for member in archive.namelist() if not member.endswith("/")]
-    if len(members) != 1:
-        raise ValueError(f"{name!r} holds {len(members)} files; unpack it and name one of them.")
-    return archive.read(members[0]), Path(members[0]).suffix.lower()

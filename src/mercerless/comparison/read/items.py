@@ -77,6 +77,3 @@ class Items:
     labels: Column | None = None
     groups: Column | None = None
     decisions: dict[str, Any] = field(default_factory=dict)  # options that new items need
-
-    def __len__(self) -> int:
-        return self.X.shape[0] if hasattr(self.X, "shape") else len(self.X)

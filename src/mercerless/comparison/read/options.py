@@ -40,7 +40,8 @@ class ReadOptions:
         for name, allowed in choices.items():
             value = getattr(self, name)
             if value is not None and value not in allowed:
-                raise ValueError(f"--{name} {value} is not known; use one of {', '.join(allowed)}.")
+                listed = ", ".join(allowed)
+                raise ValueError(f"{name}={value!r} is not known; use one of {listed}.")
 
     def as_dict(self) -> dict[str, Any]:
         """The options as plain values."""
