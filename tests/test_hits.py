@@ -168,14 +168,15 @@ def test_votes_by_brute_force():
             assert_allclose(row, expected, atol=1e-10)
 
 
-def test_ridge_by_gradients_solves_its_equations():
-    X = csr_array(random_array((40, 15), density=0.4, rng=np.random.default_rng(0)))
-    Y = RNG.normal(size=(40, 2))
-    weight = RNG.uniform(0.5, 2.0, 40)
-    found = h.ridge_by_gradients(X, Y, weight, 0.3, np.zeros((15, 2)))
-    dense = X.toarray()
-    exact = np.linalg.solve(dense.T * weight @ dense + 0.3 * np.eye(15), dense.T * weight @ Y)
-    assert_allclose(found, exact, atol=1e-3)
+def test_rows_of_hits_are_features_of_ridge_regression():
+    known, new, _, labels = block_and_votes()
+    Y = np.eye(3)[labels]
+    family = h.RidgeRows("hits", True)
+    X, Z = (family._features(block).toarray() for block in (known, new))
+    centered = Y - Y.mean(axis=0)
+    for penalty, score in zip(family.settings, family.fit(known, Y).scores(new)):
+        coef = np.linalg.solve(X.T @ X + penalty * np.eye(X.shape[1]), X.T @ centered)
+        assert_allclose(score, Z @ coef + Y.mean(axis=0), atol=1e-3)
 
 
 def test_features_of_an_item_do_not_know_its_own_label():

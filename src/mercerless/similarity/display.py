@@ -64,17 +64,14 @@ class StackDisplay(Display):
             The drawn display.
         """
         check_is_fitted(estimator)
-        scores = getattr(
-            estimator, "family_scores_", getattr(estimator, "similarity_scores_", None)
-        )
+        scores = getattr(estimator, "family_scores_", None)
         if scores is None:
             raise ValueError(
                 f"{type(estimator).__name__} is no stack; pass a SimilarityClassifier or "
                 "SimilarityRegressor."
             )
         loss = "log_loss" if "log_loss" in scores["stack"] else "mse"
-        sentence = str(getattr(estimator, "negative_spectrum_", "What each similarity is worth."))
-        return cls(scores, loss=loss, sentence=sentence).plot(ax=ax)
+        return cls(scores, loss=loss, sentence=str(estimator.negative_spectrum_)).plot(ax=ax)
 
     def _draw(self, left: Any, right: Any) -> None:
         families = [name for name in self.scores if name != "stack"]

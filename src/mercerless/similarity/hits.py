@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.sparse import block_array, csr_array
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, normalize
 
 from mercerless.core.folds import assign_folds, splits_of
 from mercerless.similarity.families import Family
@@ -44,12 +44,12 @@ class HitRows:
     @cached_property
     def relative(self) -> csr_array:
         """Similarities relative to the largest of their row."""
-        return scale_rows(self.similarities, self.largest)
+        return normalize(self.similarities, "max")
 
     @cached_property
     def transitions(self) -> csr_array:
         """Relative similarities that sum to one in every row."""
-        return scale_rows(self.relative, self.relative.sum(axis=1))
+        return normalize(self.relative, "l1")
 
     @cached_property
     def counts(self) -> NDArray:
@@ -78,14 +78,6 @@ class HitRows:
         kept = self.rank_of_hit < number
         ends = np.concatenate([[0], np.cumsum(np.minimum(self.counts, number))])
         return csr_array((U.data[kept] ** power, U.indices[kept], ends), U.shape)
-
-
-def scale_rows(S: csr_array, divisors: NDArray) -> csr_array:
-    """The matrix with each row divided by a number; rows of zeros stay zeros."""
-    factors = np.zeros(S.shape[0])
-    np.divide(1.0, divisors, out=factors, where=divisors > 0.0)
-    values = S.data * np.repeat(factors, np.diff(S.indptr))
-    return csr_array((values, S.indices, S.indptr), S.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,15 +202,17 @@ class RidgeRows(HitFamily):
     def solve(self, known: HitBlock, Y: NDArray) -> None:
         X = self._features(known)
         target = self.targets - self.ballots.mean
-        coef = np.zeros((X.shape[1], target.shape[1]))
-        self.coef = []
-        for penalty in self.settings:
-            coef = ridge_by_gradients(X, target, known.weight, penalty, start=coef)
-            self.coef.append(coef)
+        self.models = [
+            Ridge(penalty, fit_intercept=False, solver="sparse_cg", tol=1e-4).fit(
+                X, target, known.weight
+            )
+            for penalty in self.settings
+        ]
 
     def scores(self, new: HitBlock) -> NDArray:
         X = self._features(new)
-        return np.stack([X @ coef + self.ballots.mean for coef in self.coef])
+        predictions = [model.predict(X).reshape(len(new), -1) for model in self.models]
+        return np.stack(predictions) + self.ballots.mean
 
     def _features(self, hits: HitBlock) -> csr_array:
         view = hits.views[self.view]
@@ -230,40 +224,7 @@ class RidgeRows(HitFamily):
         span = np.where(span > 0.0, span, np.maximum(view.largest, 1.0))
         values = S.data - smallest[rows] + 0.1 * span[rows]
         X = csr_array((values, S.indices, S.indptr), S.shape)
-        return scale_rows(X, lengths_of(X))
-
-
-def ridge_by_gradients(
-    X: csr_array, Y: NDArray, weight: NDArray, penalty: float, start: NDArray
-) -> NDArray:
-    """``min sum_i w_i |X_i B - Y_i|^2 + penalty |B|^2`` by conjugate gradients on all columns of Y at once.
-
-    Stops when every residual is below 1e-4 of its right-hand side, or after 60 steps of two products with X.
-    """
-
-    def normal(B: NDArray) -> NDArray:
-        return X.T @ (weight[:, None] * (X @ B)) + penalty * B
-
-    tiny = np.finfo(float).tiny
-    right = X.T @ (weight[:, None] * Y)
-    goal = 1e-8 * (right**2).sum(axis=0)
-    B = start.copy()
-    residual = right - normal(B)
-    direction = residual.copy()
-    size = (residual**2).sum(axis=0)
-    for _ in range(60):
-        is_active = size > goal
-        if not is_active.any():
-            break
-        image = normal(direction)
-        curvature = (direction * image).sum(axis=0)
-        step = np.where(is_active & (curvature > 0.0), size / np.maximum(curvature, tiny), 0.0)
-        B += step * direction
-        residual -= step * image
-        new_size = (residual**2).sum(axis=0)
-        direction = residual + new_size / np.maximum(size, tiny) * direction
-        size = new_size
-    return B
+        return normalize(X, "l2")
 
 
 class ShareFeatures:
@@ -341,8 +302,7 @@ def second_steps(hits: HitBlock) -> Iterator[tuple[str, list[csr_array]]]:
     """
 
     def backward(P: csr_array) -> csr_array:
-        Q = csr_array(P.T)
-        return scale_rows(Q, Q.sum(axis=1))
+        return normalize(csr_array(P.T), "l1")
 
     P = hits.views["hits"].transitions
     yield "hits", [P] if hits.is_directed else [P, backward(P)]
@@ -401,11 +361,6 @@ def tied_scores(theta: NDArray, Phi: NDArray) -> NDArray:
     """Scores (m, q) by a conditional logit."""
     n_features = Phi.shape[1]
     return np.tensordot(Phi, theta[:n_features], axes=(1, 0)) + theta[n_features:]
-
-
-def lengths_of(S: csr_array) -> NDArray:
-    """Euclidean lengths of the rows."""
-    return np.sqrt(np.asarray(S.multiply(S).sum(axis=1)).ravel())
 
 
 def predict_linked(
