@@ -404,6 +404,13 @@ def test_a_failed_fit_leaves_the_model_as_it_was(diabetes):
     assert np.array_equal(model.predict(T), before)
 
 
+def test_all_members_by_name_are_the_default(diabetes):
+    X, y, T, _ = diabetes
+    every = TableRegressor(["randomized", "boosted", "linear", "kernel"]).fit(X[:80], y[:80])
+    default = TableRegressor().fit(X[:80], y[:80])
+    assert_allclose(every.predict(T), default.predict(T), rtol=1e-9)
+
+
 def test_several_targets_are_for_multi_output(diabetes):
     X, y, T, _ = diabetes
     Y = np.column_stack([y, -y])
