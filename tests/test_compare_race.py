@@ -21,7 +21,7 @@ from mercerless import compare
 from mercerless.comparison.learners import select_learners, view
 from mercerless.comparison.options import Options, parse_budget
 from mercerless.comparison.problem import make_problem
-from mercerless.comparison.race import Race
+from mercerless.comparison.race import Race, most_items
 from mercerless.comparison.work import Task
 
 RNG = np.random.default_rng(5)
@@ -273,6 +273,14 @@ def test_budgets():
         None,
         None,
     ]
+
+
+def test_fewer_items_are_compared_by_a_function_of_the_user_than_by_a_fast_one():
+    words = ["".join(RNG.choice(list("ab"), 6)) for _ in range(N)]
+    fast = make_problem(words, Y, kind="strings", kernel="levenshtein")
+    slow = make_problem(words, Y, kind="strings", kernel=lambda a, b: float(a == b))
+    assert 1000 < most_items(slow) < most_items(fast)
+    assert most_items(make_problem(X, Y)) == N
 
 
 @pytest.mark.filterwarnings("ignore:.*no hits:UserWarning")
