@@ -92,6 +92,7 @@ def test_the_page_is_whole(results, name):
     body = page.partition("<main>")[2]
     assert "<b>bold</b>" not in body
     assert all(sentence.split()[0] in body for sentence in results[name].verdict.sentences)
+    assert not any("  " in sentence for sentence in results[name].verdict.sentences)
     assert not re.search(
         r"\bnan\b|\bNone\b|\binf\b", re.sub(r"<pre>.*?</pre>", "", body, flags=re.S)
     )
