@@ -340,9 +340,9 @@ def _fold_scores(fold: KreinFold, candidates: Candidates, family: Family) -> NDA
     n_outputs = len(system.offset)
     basis = fold.basis - system.center
     # lift the coefficients or the basis, whichever is cheaper
-    lift = system.lift
-    if candidates.size * n_outputs > lift.shape[1]:
-        basis, lift = basis @ lift, None
+    lift_basis = candidates.size * n_outputs > system.lift.shape[1]
+    if lift_basis:
+        basis = basis @ system.lift
     absolute = candidates.resolve(system, family.regularizer)
     scores = np.empty((candidates.size, len(basis), n_outputs))
     for batch in gen_batches(candidates.size, 64):
@@ -352,8 +352,8 @@ def _fold_scores(fold: KreinFold, candidates: Candidates, family: Family) -> NDA
         )
         n_problems = (batch.stop - batch.start) * n_outputs
         coef = (solution.coef / system.values).reshape(n_problems, -1).T
-        if lift is not None:
-            coef = lift @ coef
+        if not lift_basis:
+            coef = system.lift @ coef
         predicted = (basis @ coef.astype(basis.dtype)).reshape(len(basis), -1, n_outputs)
         scores[batch] = predicted.transpose(1, 0, 2) + system.offset
     return scores
