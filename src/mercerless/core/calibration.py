@@ -59,22 +59,16 @@ def calibrate_scores(
     For two classes and scores ``[-f / 2, f / 2]`` this is Platt's method. Weights are scaled to mean one against the
     prior. The smallest slope keeps the order of scores that are no better than none; constant scores have slope one.
     """
-    one = calibrate_each(scores[None], labels, weight).take(0)
-    return one._replace(slope=float(one.slope), loss=float(one.loss))
-
-
-def calibrate_each(scores: NDArray, labels: NDArray, weight: NDArray | None = None) -> Calibration:
-    """`calibrate_scores` of several models at once, for scores (n_models, n, n_classes)."""
-    _, n, n_classes = scores.shape
+    n, n_classes = scores.shape
     weight = weights_or_ones(weight, n)
     weight = weight * (n / weight.sum())
-    found = calibrate(scores, np.eye(n_classes)[labels], weight, smallest_slope=0.01)
-    is_constant = ~(found.slope > 0.0)
-    if not is_constant.any():
-        return found
-    shift = np.average(scores.mean(axis=2), axis=1, weights=weight)
-    bias = found.bias - np.where(is_constant, shift, 0.0)[:, None]
-    return found._replace(slope=np.where(is_constant, 1.0, found.slope), bias=bias)
+    found = calibrate(scores[None], np.eye(n_classes)[labels], weight, smallest_slope=0.01).take(0)
+    slope = float(found.slope)
+    bias = found.bias
+    if not slope > 0.0:  # constant scores
+        slope = 1.0
+        bias = bias - np.average(scores.mean(axis=1), weights=weight)
+    return Calibration(slope, bias, float(found.loss), found.gradient)
 
 
 def cross_calibrate(
