@@ -266,7 +266,7 @@ class TestLandmarks:
         with pytest.raises(ValueError, match="need vectors"):
             select_landmarks(Precomputed(), np.eye(4), 2, "kmeans")
         words = np.array(["a", "b", "ab", "ba"], dtype=object)
-        with pytest.raises(ValueError, match="k-means landmarks need rows of numbers"):
+        with pytest.raises(ValueError, match="k-means landmarks need vectors"):
             select_landmarks(PairFunction(lambda a, b: float(a == b)), words, 2, "kmeans")
 
 

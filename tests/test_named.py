@@ -146,7 +146,7 @@ def test_time_warping_without_aeon(monkeypatch):
         SimilarityClassifier("dtw").fit([[0.0, 1.0], [1.0, 0.0]] * 6, [0, 1] * 6)
 
 
-@pytest.mark.parametrize("metric", ["linear", "cosine", "rbf", "laplacian", "tanimoto"])
+@pytest.mark.parametrize("metric", ["linear", "cosine", "rbf", "chi2", "laplacian", "tanimoto"])
 def test_sparse_rows_are_as_good_as_dense_ones(metric):
     random = np.random.default_rng(0)
     X = random.poisson(0.3, size=(60, 40)).astype(float)
@@ -193,3 +193,23 @@ def test_metrics_of_scipy(name):
     given = X != 0 if name in ("dice", "rogerstanimoto", "russellrao", "sokalsneath", "yule") else X
     assert_allclose(kernel(X), cdist(given, given, name))
     assert not kernel.is_similarity
+
+
+def test_molecules_are_compared_by_their_fingerprints():
+    pytest.importorskip("rdkit")
+    from rdkit import Chem
+    from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
+    from rdkit.DataStructs import TanimotoSimilarity
+
+    smiles = ["CCO", "CCN", "CCCO", "c1ccccc1O", "c1ccccc1N", "OCC"]
+    bits = [GetMorganGenerator(radius=2).GetFingerprint(Chem.MolFromSmiles(s)) for s in smiles]
+    truth = [[TanimotoSimilarity(a, b) for b in bits] for a in bits]
+    kernel = as_kernel("smiles")
+    assert_allclose(kernel(smiles), truth, atol=1e-12)
+    assert_allclose(kernel(smiles[:2], smiles), truth[:2], atol=1e-12)
+    assert_array_equal(kernel.diag(smiles), 1.0)
+    assert KreinSVC("smiles").fit(smiles[:5], [0, 0, 0, 1, 1]).predict(smiles[5:])[0] == 0
+    with pytest.raises(ValueError, match="Item 1, 'xx', is not a molecule in SMILES"):
+        kernel(["CCO", "xx"])
+    with pytest.raises(ValueError, match="compares molecules in SMILES, but item 0"):
+        kernel([1.0, 2.0])

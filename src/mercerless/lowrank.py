@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, eigh, qr, solve_triangular
 from sklearn.base import BaseEstimator
 from sklearn.cluster import MiniBatchKMeans
+from sklearn.metrics import pairwise_distances_argmin
 
 from mercerless.core.blocks import is_dask, map_rows, take_rows
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
@@ -88,7 +89,9 @@ class LandmarkMap(NamedTuple):
 
     def __call__(self, rows: Any) -> NDArray:
         """The features of one block of rows, at once."""
-        return _entries_of(self.kernel).with_centers(rows, self.landmarks) @ self.weights
+        if isinstance(self.kernel, Precomputed):
+            return np.asarray(rows[:, self.landmarks]) @ self.weights
+        return self.kernel(rows, self.landmarks) @ self.weights
 
     def transform(self, X: Any) -> Any:
         """The features of all rows, block by block within the memory limit.
@@ -168,7 +171,9 @@ class LowRank(NamedTuple):
         LandmarkMap
             From rows to features.
         """
-        landmarks = _entries_of(kernel).centers(X, self.landmarks)
+        landmarks = self.landmarks
+        if not isinstance(kernel, Precomputed):
+            landmarks = take_rows(_indexable(kernel, X), landmarks)
         return LandmarkMap(kernel, landmarks, self.transform * np.sqrt(np.abs(self.values)))
 
 
@@ -273,29 +278,16 @@ def select_landmarks(
     if method == "pivoted":
         chosen = pivoted_cholesky(kernel, X, n_landmarks, random_state=random).pivots
     else:
-        chosen = _nearest_to_means(_entries_of(kernel).vectors(X), n_landmarks, random)
+        chosen = _nearest_to_means(_vectors(kernel, X), n_landmarks, random)
     rest = order[~np.isin(order, chosen)]
     return np.concatenate([chosen, rest[: n_landmarks - len(chosen)]])
 
 
 def _nearest_to_means(X: NDArray, n_landmarks: int, random: np.random.RandomState) -> NDArray:
     """The distinct rows nearest to k-means centers."""
-    model = MiniBatchKMeans(
-        n_landmarks, random_state=random, n_init=1, batch_size=max(1024, 4 * n_landmarks)
-    ).fit(X)
-    centers = model.cluster_centers_
-    best = np.full(n_landmarks, np.inf)
-    row = np.zeros(n_landmarks, dtype=int)
-    for rows in row_blocks(len(X), 16.0 * n_landmarks):
-        distances = np.maximum(
-            (X[rows] ** 2).sum(1)[:, None] - 2 * X[rows] @ centers.T + (centers**2).sum(1), 0
-        )
-        nearest = distances.argmin(axis=0)
-        value = distances[nearest, np.arange(n_landmarks)]
-        better = value < best
-        best[better] = value[better]
-        row[better] = rows.start + nearest[better]
-    return np.unique(row)
+    batch_size = max(1024, 4 * n_landmarks)
+    model = MiniBatchKMeans(n_landmarks, random_state=random, n_init=1, batch_size=batch_size)
+    return np.unique(pairwise_distances_argmin(model.fit(X).cluster_centers_, X))
 
 
 def pivoted_cholesky(
@@ -371,10 +363,9 @@ def pivoted_cholesky(
             _entries(kernel, X, slice(None), accepted) - factor[:, :r] @ factor[accepted, :r].T
         )
         triangle = cholesky(_jitter(columns[accepted]), lower=True)
-        factor[:, r : r + len(accepted)] = solve_triangular(triangle, columns.T, lower=True).T
-        left -= np.einsum(
-            "ij,ij->i", factor[:, r : r + len(accepted)], factor[:, r : r + len(accepted)]
-        )
+        new = factor[:, r : r + len(accepted)]
+        new[...] = solve_triangular(triangle, columns.T, lower=True).T
+        left -= np.einsum("ij,ij->i", new, new)
         pivots = np.append(pivots, accepted)
         left[pivots] = 0.0
         _check_nonnegative(left, floor)
@@ -541,65 +532,22 @@ def _indexable(kernel: Kernel, X: Any) -> Any:
     return as_items(X) if takes_objects(kernel) else check_real(X)
 
 
-class _ComputedEntries(NamedTuple):
-    """Entries of the matrix of a kernel that compares rows."""
-
-    kernel: Kernel
-
-    def block(self, X: Any, rows: Any, columns: Any) -> NDArray:
-        """A rectangle of the matrix, by row and column numbers."""
-        there = take_rows(X, rows)
-        # a square costs a function of items half the calls, and shows whether it is symmetric
-        return self.kernel(there, there if columns is rows else take_rows(X, columns))
-
-    def centers(self, X: Any, landmarks: NDArray) -> Any:
-        """The landmarks' rows, with which new rows are compared."""
-        return take_rows(_indexable(self.kernel, X), landmarks)
-
-    def with_centers(self, rows: Any, centers: Any) -> NDArray:
-        """Comparisons of rows with the centers."""
-        return self.kernel(rows, centers)
-
-    def vectors(self, X: Any) -> NDArray:
-        """The rows as vectors."""
-        if isinstance(X, np.ndarray) and X.dtype.kind == "O":
-            raise ValueError(
-                "k-means landmarks need rows of numbers, and these items are objects; use 'uniform'."
-            )
-        return np.asarray(X, dtype=float)
-
-
-class _GivenEntries(NamedTuple):
-    """Entries of a matrix that is given."""
-
-    kernel: Kernel
-
-    def block(self, X: Any, rows: Any, columns: Any) -> NDArray:
-        """A rectangle of the matrix, by row and column numbers."""
-        return np.asarray(X[rows][:, columns])
-
-    def centers(self, X: Any, landmarks: NDArray) -> NDArray:
-        """The landmarks' column numbers."""
-        return landmarks
-
-    def with_centers(self, rows: Any, centers: Any) -> NDArray:
-        """The columns of the landmarks."""
-        return np.asarray(rows[:, centers])
-
-    def vectors(self, X: Any) -> NDArray:
-        """There are none."""
-        raise ValueError(
-            "k-means landmarks need vectors, not a precomputed matrix; use 'uniform' or 'pivoted'."
-        )
-
-
-def _entries_of(kernel: Kernel) -> _ComputedEntries | _GivenEntries:
-    """How entries of the kernel matrix are obtained: the only check of whether the matrix is given."""
-    if isinstance(kernel, Precomputed):
-        return _GivenEntries(kernel)
-    return _ComputedEntries(kernel)
-
-
 def _entries(kernel: Kernel, X: Any, rows: Any, columns: Any) -> NDArray:
     """A rectangle of the kernel matrix, by row and column numbers; float64."""
-    return _entries_of(kernel).block(X, rows, columns).astype(np.float64, copy=False)
+    if isinstance(kernel, Precomputed):
+        return np.asarray(X[rows][:, columns], dtype=np.float64)
+    there = take_rows(X, rows)
+    # a square costs a function of items half the calls, and shows whether it is symmetric
+    other = there if columns is rows else take_rows(X, columns)
+    return kernel(there, other).astype(np.float64, copy=False)
+
+
+def _vectors(kernel: Kernel, X: Any) -> NDArray:
+    """The rows as vectors."""
+    is_object = isinstance(X, np.ndarray) and X.dtype.kind == "O"
+    if is_object or isinstance(kernel, Precomputed):
+        raise ValueError(
+            "k-means landmarks need vectors, not objects or a precomputed matrix; use 'uniform', "
+            "or 'pivoted' for a matrix."
+        )
+    return np.asarray(X, dtype=float)

@@ -724,7 +724,8 @@ class SpectrumTransformer(_PairwiseTransformer):
             asymmetry_of_rounding = float(np.abs(np.asarray(X, dtype=K.dtype) - K).max())
             self.tolerance_ = max(2.0 * asymmetry_of_rounding, _row_rounding(K))
             self.rows_ = K.copy()
-            self.items_ = _RowIndex(self.rows_).first_equal(self.tolerance_)
+            equal_rows = _equal_rows(self.rows_, self.rows_, self.tolerance_)
+            self.items_ = np.array([equal[0] for equal, _ in equal_rows])
         if self.mode != "shift":
             self.map_ = ((V * (repaired_values(s, self.mode) / s)) @ V.T).astype(
                 K.dtype, copy=False
@@ -741,10 +742,10 @@ class SpectrumTransformer(_PairwiseTransformer):
         tolerance = self.tolerance_
         if K.dtype == np.float32:
             tolerance = max(tolerance, _row_rounding(self.rows_.astype(np.float32)))
-        nearest = _RowIndex(self.rows_).nearest(K, tolerance)
-        for i in np.flatnonzero(nearest >= 0):
-            same = self.items_ == self.items_[nearest[i]]
-            shifted[i, same] += self.shift_ / same.sum()
+        for i, (equal, differences) in enumerate(_equal_rows(self.rows_, K, tolerance)):
+            if len(equal):
+                same = self.items_ == self.items_[equal[differences.argmin()]]
+                shifted[i, same] += self.shift_ / same.sum()
         return shifted
 
 
@@ -766,46 +767,22 @@ def _row_rounding(K: NDArray) -> float:
     return relative * float(np.abs(K).max())
 
 
-class _RowIndex:
-    """Finds the rows of a matrix that are equal to a given row up to a tolerance.
+def _equal_rows(
+    matrix: NDArray, rows: NDArray, tolerance: float
+) -> Iterator[tuple[NDArray, NDArray]]:
+    """For each row the numbers of the equal rows of the matrix, ascending, and the largest differences to them.
 
-    Candidates are rows with a close random projection, found by bisection; then all entries are compared.
+    Candidates are rows with a close random projection, whose own rounding is far below that of the entries.
     """
-
-    def __init__(self, rows: NDArray):
-        self.rows = rows
-        self.direction: NDArray = np.random.RandomState(0).uniform(0.5, 1.5, (rows.shape[1],))
-        projections = self.project(rows)
-        self.order = np.argsort(projections, kind="stable")
-        self.projections = projections[self.order]
-
-    def project(self, rows: NDArray) -> NDArray:
-        return rows.astype(np.float64, copy=False) @ self.direction
-
-    def equal(self, rows: NDArray, tolerance: float) -> Iterator[tuple[NDArray, NDArray]]:
-        """For each row the numbers of the equal rows of the matrix, ascending, and the largest differences to them."""
-        projections = self.project(rows)
-        # the rounding of the projections themselves is far below that of the entries
-        reach = 1.01 * tolerance * self.direction.sum()
-        starts = np.searchsorted(self.projections, projections - reach, side="left")
-        ends = np.searchsorted(self.projections, projections + reach, side="right")
-        for row, start, end in zip(rows, starts, ends):
-            candidates = np.sort(self.order[start:end])
-            differences = np.abs(self.rows[candidates] - row).max(axis=1)
-            is_equal = differences <= tolerance
-            yield candidates[is_equal], differences[is_equal]
-
-    def nearest(self, rows: NDArray, tolerance: float) -> NDArray:
-        """The number of the nearest equal row of the matrix, or -1 if none is equal."""
-        found = np.full(len(rows), -1)
-        for i, (equal, differences) in enumerate(self.equal(rows, tolerance)):
-            if len(equal):
-                found[i] = equal[differences.argmin()]
-        return found
-
-    def first_equal(self, tolerance: float) -> NDArray:
-        """The first row of the matrix that is equal to each of its rows."""
-        return np.array([equal[0] for equal, _ in self.equal(self.rows, tolerance)])
+    direction: NDArray = np.random.RandomState(0).uniform(0.5, 1.5, (matrix.shape[1],))
+    projections = matrix.astype(np.float64, copy=False) @ direction
+    reach = 1.01 * tolerance * direction.sum()
+    for row in rows:
+        distances = np.abs(projections - row.astype(np.float64, copy=False) @ direction)
+        candidates = np.flatnonzero(distances <= reach)
+        differences = np.abs(matrix[candidates] - row).max(axis=1)
+        is_equal = differences <= tolerance
+        yield candidates[is_equal], differences[is_equal]
 
 
 class DissimilarityKernel(_PairwiseTransformer):
