@@ -251,12 +251,16 @@ class _Table(ConformalMixin, FittedEstimator):
         for place in used:
             members[place].fit(rows)
             progress.step({"stage": members[place].name})
+        weights = {members[i].name: float(average.weights[owner == i].sum()) for i in used}
+        errors = {}
+        for member, scores in zip(members, candidates):
+            errors[member.name] = min(map(held_out.error_of, scores))
         self._set_fitted(
             n_features_in_=self.encoder_.n_features_in_,
             encoder_=self.encoder_,
             members_=[members[place] for place in used],
-            weights_={members[i].name: float(average.weights[owner == i].sum()) for i in used},
-            errors_={m.name: min(map(held_out.error_of, s)) for m, s in zip(members, candidates)},
+            weights_=weights,
+            errors_=errors,
             certificate_=average.residual,
             notes_=self._notes(),
             target_=target,

@@ -48,11 +48,13 @@ class Scatter(NamedTuple):
     def radius(self, Z: NDArray, predictions: NDArray, coverage: float) -> NDArray:
         """Half widths of intervals for new rows."""
         sizes = _bounded(self.trees.predict(_features(Z, predictions)), self.typical)
-        quantiles = [
-            conformal_quantile(self.ratios[self.fifth == k], coverage, self.groups)
-            for k in range(len(self.bounds) + 1)
-        ]
-        return sizes * np.array(quantiles)[np.searchsorted(self.bounds, predictions)]
+        fifth = np.searchsorted(self.bounds, predictions)
+        radius = np.empty(len(Z))
+        for k in range(len(self.bounds) + 1):
+            ratios = self.ratios[self.fifth == k]
+            quantile = conformal_quantile(ratios, coverage, self.groups)
+            radius[fifth == k] = quantile * sizes[fifth == k]
+        return radius
 
 
 def _features(Z: NDArray, predictions: NDArray) -> NDArray:

@@ -171,9 +171,8 @@ def invert(K: NDArray) -> tuple[NDArray, float]:
     L = cholesky(K, lower=True)
     half_logdet = float(np.log(np.diagonal(L)).sum())
     inverse = lapack.dpotri(L, lower=1, overwrite_c=1)[0]  # its lower half; the upper one is 0
-    inverse += inverse.T.copy()
-    inverse[np.diag_indices_from(inverse)] /= 2.0
-    return inverse, half_logdet
+    strict_upper = np.triu(inverse.T, 1)
+    return inverse + strict_upper, half_logdet
 
 
 class Kernel(Member):
@@ -260,5 +259,7 @@ def kernel_members(rows: Rows) -> Iterator[Kernel]:
     factor = laplace.s / short[0].s
     of_folds = [laplace._replace(s=factor * scales.s) for scales in short[1:]]
     yield Kernel("Laplace, short tails", tails, laplace, of_folds)
-    for name, is_laplace in (("Gaussian, one bandwidth", False), ("Laplace, one bandwidth", True)):
-        yield Kernel(name, tails, shared.by_leave_one_out(parts[0], short_rows, is_laplace))
+    gaussian_of_one = shared.by_leave_one_out(parts[0], short_rows, is_laplace=False)
+    yield Kernel("Gaussian, one bandwidth", tails, gaussian_of_one)
+    laplace_of_one = shared.by_leave_one_out(parts[0], short_rows, is_laplace=True)
+    yield Kernel("Laplace, one bandwidth", tails, laplace_of_one)
