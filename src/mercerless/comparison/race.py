@@ -51,7 +51,7 @@ MOST_UNSAMPLED, SAMPLE = 5000, 0.15
 #: A learner is adequate for explanations if it lacks at most this part of what the best one learned.
 ADEQUATE = 0.1
 #: Baselines that take less than a second on so many rows.
-FALLBACK, FALLBACK_ROWS = ("linear", "neighbors", "features"), 1000
+FALLBACK, FALLBACK_ROWS = ("linear", "neighbors", "features"), 500
 #: Items of which all pairs are compared: hits and strings by name, and series and functions of the user.
 MOST_ITEMS, MOST_SLOW_ITEMS = 6000, 1500
 CURVE_SHARES = (0.125, 0.25, 0.5)
@@ -138,6 +138,7 @@ class Race:
                 break
             if is_last or first.name in self.states:
                 self.states.setdefault(first.name, "did not finish")
+                self.n_splits = 2  # rivals have little time left
                 return
             self.sample(int(SAMPLE * self.problem.n_items))
         seconds = max(self.results[task].seconds for task in tasks)
