@@ -1,7 +1,7 @@
 """The fit of the automatic learner: blocks -> families on folds -> average -> the kept settings on all rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,6 +175,9 @@ def fit_stack(
     out_of_fold = targets.in_units(average.out_of_fold)
 
     average = average.take(average.weights >= min(SMALLEST_WEIGHT, average.weights.max()))
+    average = replace(
+        average, best={}, kinds_out_of_fold={}
+    )  # files of models cannot hold their keys
     fitted = []
     for member, (name, family) in enumerate(members):
         own = [place for i, place in (places[position] for position in average.kept) if i == member]
