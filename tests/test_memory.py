@@ -32,7 +32,6 @@ MODELS = [
     AsymmetricRidge(TL1(6.0)),
     DANKClassifier(Gaussian(2.0)),
     KreinRidge(TL1(6.0), landmarks=None),
-    KreinRidge(TL1(6.0), landmarks=300),
     KreinSVC(TL1(6.0)),
     SimilarityRegressor(TL1(6.0), landmarks=None),
 ]
@@ -56,6 +55,14 @@ def test_what_does_not_fit_raises_before_any_work(model):
         with pytest.raises(MemoryError, match=r"needs? .* but the budget is 300 kB .*; "):
             model.fit(X, Y)
         assert peak_of(lambda: model.fit(X, Y)) < 700_000
+
+
+def test_a_solution_on_landmarks_that_does_not_fit_raises():
+    model = KreinRidge(TL1(6.0), landmarks=300)
+    with config_context(memory_limit="3MB"):  # enough to draw the landmarks
+        with pytest.raises(MemoryError, match=r"solution on 300 landmarks .* use fewer landmarks"):
+            model.fit(X, Y)
+        assert len(model.set_params(landmarks=60).fit(X, Y).landmarks_) == 60
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
