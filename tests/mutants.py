@@ -378,7 +378,7 @@ class Mutants:
         files = sorted({name.split("::")[0] for name in chosen})
         done = in_child(lambda: run_anew(Watch(choose), "-x", *files), 5.0 * limit + 60.0)
         if done is None:
-            return "the limit of time"
+            return ""  # perhaps only many tests: counted as a survivor
         code, _, failed = done
         if code not in (0, 1, 2):  # 2: a module of tests can no longer be imported
             raise RuntimeError(
