@@ -245,3 +245,9 @@ def test_units_of_similarities_do_not_matter():
     for a, b in zip(one.families(True), other.families(True)):
         first, second = a.fit(one, Y[TRAIN]).scores(new), b.fit(other, Y[TRAIN]).scores(other_new)
         assert_allclose(first, second, atol=1e-5, err_msg=a.name)
+
+
+def test_profiles_that_rounding_makes_singular_are_factorized():
+    A = np.ones((50, 50), dtype=np.float32)
+    triangle, _ = f.definite_factor(A, 1e-9)
+    assert np.all(np.isfinite(triangle))

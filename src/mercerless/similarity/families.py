@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangular
 
 #: Rows at which Gaussians of profiles are placed, at most.
 POINTS = 2500
@@ -263,8 +263,7 @@ class Profiles(Ridge):
     def triangle(self, width: float) -> NDArray:
         """The factor that makes the Gaussians at the points orthonormal."""
         gram = np.exp(self.squares * (-width / self.unit))
-        gram[np.diag_indices(len(gram))] += RIDGE
-        return cholesky(gram, lower=True)
+        return definite_factor(gram, RIDGE)[0]
 
     def solve(self, known: Any, Y: NDArray) -> None:
         if not self.at_all:
@@ -438,21 +437,22 @@ def tied_shares(values: NDArray, weight: NDArray, counts: Sequence[float]) -> li
 def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArray:
     """``(A + p |A| I)^-1 target`` for every penalty p, of shape (n_penalties, n, q).
 
-    Cost: a Cholesky factorization for each. A penalty that rounding of a nearly singular matrix defeats is raised.
+    Cost: a Cholesky factorization for each.
     """
     size = np.linalg.norm(A) or 1.0
-    solutions = []
-    for penalty in penalties:
-        factor = None
-        while factor is None:
-            shifted = A.copy()
-            shifted[np.diag_indices(len(A))] += penalty * size
-            try:  # the transposed view is in LAPACK's order: no copy
-                factor = cho_factor(shifted.T, lower=True, overwrite_a=True, check_finite=False)
-            except LinAlgError:
-                penalty *= 10.0
-        solutions.append(cho_solve(factor, target, check_finite=False))
-    return np.stack(solutions)
+    factors = (definite_factor(A, penalty * size) for penalty in penalties)
+    return np.stack([cho_solve(factor, target, check_finite=False) for factor in factors])
+
+
+def definite_factor(A: NDArray, ridge: float) -> tuple[NDArray, bool]:
+    """`cho_factor` of ``A + ridge I``; a ridge that rounding of a nearly singular matrix defeats is raised."""
+    while True:
+        shifted = A.copy()
+        shifted[np.diag_indices(len(A))] += ridge
+        try:  # the transposed view is in LAPACK's order: no copy
+            return cho_factor(shifted.T, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            ridge *= 10.0
 
 
 def linear(F: NDArray, coef: NDArray) -> NDArray:
