@@ -138,6 +138,7 @@ class Ridge(Family):
         self.level = {}
         self.coef = {}
         for variant, penalties in self.paths():
+            variant = variant or 0  # files of models cannot hold None as a key
             F = self.features(known, variant)
             self.level[variant] = known.weight @ F / known.weight.sum()
             F = root * (F - self.level[variant])
