@@ -137,19 +137,19 @@ class KernelContract:
 
     def test_bad_input(self):
         X = self.rows(5)
-        with pytest.raises(ValueError, match="two-dimensional"):
+        with pytest.raises(ValueError, match="2D array"):
             self.kernel(X[0])
         with pytest.raises(ValueError, match="NaN"):
             self.kernel(np.full((2, self.n_features), np.nan))
-        with pytest.raises(ValueError, match="infinite"):
+        with pytest.raises(ValueError, match="infinity"):
             self.kernel(np.full((2, self.n_features), np.inf))
-        with pytest.raises(ValueError, match="complex"):
+        with pytest.raises(ValueError, match=r"(?i)complex"):
             self.kernel(X + 1j)
-        with pytest.raises(ValueError, match="cannot be read as numbers"):
+        with pytest.raises(ValueError, match=r"convert|read as numbers"):
             self.kernel(np.array([["a"] * self.n_features], dtype=object))
         with pytest.raises(ValueError, match="features"):
             self.kernel(X, np.ones((2, self.n_features + 1)))
-        with pytest.raises(ValueError, match="no entries"):
+        with pytest.raises(ValueError, match=r"0 sample|no entries"):
             self.kernel(np.empty((0, self.n_features)))
         with pytest.raises(ValueError, match="they must agree"):
             self.kernel.pullback(X, X, np.ones((2, 2)))
