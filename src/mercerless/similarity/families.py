@@ -440,7 +440,7 @@ def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArr
 
     Cost: a Cholesky factorization for each.
     """
-    size = np.linalg.norm(A) or 1.0
+    size = float(np.linalg.norm(A)) or 1.0
     factors = (definite_factor(A, penalty * size) for penalty in penalties)
     return np.stack([cho_solve(factor, target, check_finite=False) for factor in factors])
 
