@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+collect_ignore = ["mutants.py", "portable.py"]  # commands with imports of their own
+
 
 def frozen(array):
     """A read-only copy, so that a function that writes into its input fails here."""

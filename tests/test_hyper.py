@@ -791,7 +791,7 @@ def test_bad_parameters_are_one_sentence(settings, message):
         (np.zeros((5, 5)), "same items"),
         (np.full((12, 12), np.nan), "no known similarity"),
         (np.triu(np.ones((12, 12))), "not symmetric"),
-        (np.full((12, 12), np.inf), "infinit"),
+        (np.full((12, 12), np.inf), "contains infinity"),
         (np.zeros((12, 3)), "square"),
     ],
 )

@@ -122,10 +122,9 @@ def test_names_of_classes_do_not_matter():
 def test_two_fits_and_a_copy_agree():
     model = SimilarityClassifier().fit(X[:N], THREE[:N])
     proba = model.predict_proba(X[NEW])
-    assert_array_equal(
-        SimilarityClassifier(n_jobs=2).fit(X[:N], THREE[:N]).predict_proba(X[NEW]), proba
-    )
-    assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X[NEW]), proba)
+    again = SimilarityClassifier(n_jobs=2).fit(X[:N], THREE[:N])
+    assert_allclose(again.predict_proba(X[NEW]), proba, atol=1e-6)  # BLAS may change last bits
+    assert_allclose(pickle.loads(pickle.dumps(model)).predict_proba(X[NEW]), proba, atol=1e-12)
 
 
 def test_rows_of_weight_zero_are_as_if_they_were_missing():
