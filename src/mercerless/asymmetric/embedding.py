@@ -1,5 +1,7 @@
 """Embed directed similarities: every item has coordinates as the source and as the target of a comparison."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,17 +160,14 @@ class DirectedEmbedding(LandmarkEmbedding):
         """
         items = self._test_items(X)
         self._check_centers(items)
-        reverse_rows = None
         if reverse is not None:
-            reverse_rows = self._reverse_rows(reverse, items.shape)
-        elif self._needs_reverse:
-            if not self.symmetric_:
-                raise ValueError(
-                    "The other direction of a precomputed matrix is missing; pass reverse, or use "
-                    "side='left'."
-                )
-            reverse_rows = items
-        return self._coordinates(items, reverse_rows)
+            return self._coordinates(items, self._reverse_rows(reverse, items.shape))
+        if self._needs_reverse and not self.symmetric_:
+            raise ValueError(
+                "The other direction of a precomputed matrix is missing; pass reverse, or use "
+                "side='left'."
+            )
+        return self._coordinates(items, items if self._needs_reverse else None)
 
     def _check_centers(self, items: Any) -> None:
         """Raise if targets of new items would need bandwidths that only the training items have."""

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless.asymmetric.selection import (
     LIMITS,
+    SHARES,
     Choice,
     affinities,
     best_choice,
@@ -127,7 +128,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         return OutOfFold(used, (Y - choice.residuals)[place], targets)
 
     def _check_parameters(self) -> None:
-        check_option("side", self.side, ("auto", *LIMITS.shares))
+        check_option("side", self.side, ("auto", *SHARES))
         check_number("alpha", self.alpha, zero=True, none=True)
         if self.side not in ("auto", "left") and center_bandwidths(self.kernel):
             raise ValueError(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +21,6 @@ class AsymmetricThresholds:
     alphas: tuple[float, ...] = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
     # Further ridges of coupled systems, which are singular at the singular values of the matrix and never beyond.
     coupled_alphas: tuple[float, ...] = (3.0, 10.0, 30.0)
-    # The weights of the left and the right regressor by the name of the side.
-    shares: Mapping[str, tuple[float, float]] = field(
-        default_factory=lambda: {"left": (1.0, 0.0), "right": (0.0, 1.0), "mean": (0.5, 0.5)}
-    )
     # Memory at the peak, per pair of items; the same for coupled systems.
     bytes_per_pair: float = 50.0
     coupled_bytes_per_pair: float = 160.0
@@ -35,6 +31,8 @@ class AsymmetricThresholds:
 
 
 LIMITS = AsymmetricThresholds()
+#: The weights of the left and the right regressor by the name of the side.
+SHARES = {"left": (1.0, 0.0), "right": (0.0, 1.0), "mean": (0.5, 0.5)}
 
 
 class Choice(NamedTuple):
@@ -70,8 +68,7 @@ def best_shares(solution: AsymmetricRidgeSolution, weight: NDArray) -> NDArray:
     norm = float(np.sum(weight[:, None] * difference**2))
     if norm <= 1e-24 * float(np.sum(weight[:, None] * right**2)):
         return np.array([0.5, 0.5])
-    share = -float(np.sum(weight[:, None] * difference * right)) / norm
-    share = min(max(share, 0.0), 1.0)
+    share = np.clip(-np.sum(weight[:, None] * difference * right) / norm, 0.0, 1.0)
     return np.array([share, 1.0 - share])
 
 
@@ -96,7 +93,7 @@ def choices_of(
 ) -> list[Choice]:
     """All ridges and sides with their (weighted) mean squared leave-one-out errors.
 
-    Besides `AsymmetricThresholds.shares` there is ``"weighted"``, the best weights of both.
+    Besides `SHARES` there is ``"weighted"``, the best weights of both.
     """
     choices = []
     for solution in solutions:
@@ -104,7 +101,7 @@ def choices_of(
             if side == "weighted":
                 shares = best_shares(solution, weight)
             else:
-                shares = np.array(LIMITS.shares[side])
+                shares = np.array(SHARES[side])
             sides_used = zip(shares, (solution.loo_left, solution.loo_right))
             residuals = np.sum([share * loo for share, loo in sides_used if share], axis=0)
             error = float(np.average(np.sum(residuals**2, axis=1), weights=weight))

@@ -93,23 +93,18 @@ def coupled_ridge(
     ``inv((A^-1)_ii) (left_i, right_i)`` with the 2 x 2 block of the inverse. It is infinite if that block is singular.
     """
     n = len(K)
-    n_borders = 2 if fit_intercept else 0
     ridge = np.diag(alpha / weights_or_ones(weight, n))
     border = max(float(np.abs(K).max()), float(np.abs(ridge).max())) or 1.0
     # variables: left, right, b1 / border, b2 / border; equations: f1 on all rows, f2 on all rows, two sums
-    A = np.zeros((2 * n + n_borders, 2 * n + n_borders))
-    A[:n, :n] = K
-    A[:n, n : 2 * n] = ridge
-    A[n : 2 * n, :n] = ridge
-    A[n : 2 * n, n : 2 * n] = K.T
+    A = np.block([[K, ridge], [ridge, K.T]])
+    right_side = np.vstack([Y, Y])
     if fit_intercept:
+        A = np.pad(A, (0, 2))
+        right_side = np.pad(right_side, ((0, 2), (0, 0)))
         A[:n, 2 * n] = border
         A[n : 2 * n, 2 * n + 1] = border
         A[2 * n, n : 2 * n] = border  # the coefficients of the other side sum to zero
         A[2 * n + 1, :n] = border
-    right_side = np.zeros((len(A), Y.shape[1]))
-    right_side[:n] = Y
-    right_side[n : 2 * n] = Y
     factor = factorize(
         A,
         f"The coupled system is singular to working precision for alpha={alpha:g}; use another "
@@ -117,16 +112,11 @@ def coupled_ridge(
     )
     solution = lu_solve(factor, right_side, check_finite=False)
     inverse = lu_solve(factor, np.eye(len(A)), check_finite=False)
-    left = solution[:n]
-    right = solution[n : 2 * n]
+    left, right = solution[:n], solution[n : 2 * n]
     loo_left, loo_right = _pairs_left_out(inverse, left, right)
     norm = float(np.linalg.norm(right_side))
-    residual = 0.0
-    if norm > 0:
-        residual = float(np.linalg.norm(A @ solution - right_side)) / norm
-    intercepts = np.zeros((2, Y.shape[1]))
-    if fit_intercept:
-        intercepts = border * solution[2 * n :]
+    residual = float(np.linalg.norm(A @ solution - right_side)) / norm if norm else 0.0
+    intercepts = [border * coef.sum(axis=0) for coef in np.vsplit(solution[2 * n :], 2)]
     return AsymmetricRidgeSolution(
         left, right, intercepts[0], intercepts[1], loo_left, loo_right, float(alpha), residual
     )
@@ -136,18 +126,15 @@ def _pairs_left_out(inverse: NDArray, left: NDArray, right: NDArray) -> tuple[ND
     """Leave-one-out residuals of both sides from the 2 x 2 blocks of the inverse of the coupled system."""
     n = len(left)
     items = np.arange(n)
-    a = inverse[items, items]
-    b = inverse[items, n + items]
-    c = inverse[n + items, items]
-    d = inverse[n + items, n + items]
+    blocks = inverse[: 2 * n, : 2 * n].reshape(2, n, 2, n)[:, items, :, items]
+    (a, b), (c, d) = blocks.transpose(1, 2, 0)
     determinant = a * d - b * c
     size = np.maximum(np.abs(a * d), np.abs(b * c))
     lost = np.abs(determinant) <= 2 * n * np.finfo(float).eps * size.max()
     with np.errstate(divide="ignore", invalid="ignore"):
         loo_left = (d[:, None] * left - b[:, None] * right) / determinant[:, None]
         loo_right = (a[:, None] * right - c[:, None] * left) / determinant[:, None]
-    loo_left[lost] = np.inf
-    loo_right[lost] = np.inf
+    loo_left[lost] = loo_right[lost] = np.inf
     return loo_left, loo_right
 
 

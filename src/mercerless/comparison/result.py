@@ -1,5 +1,7 @@
 """The comparison of learners on one data set: its scores, its statistics, and what it recommends."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -44,7 +46,7 @@ def compare(
     name: str = "data",
     resume: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
-) -> "Comparison":
+) -> Comparison:
     """Compare every applicable learner on one data set and recommend one.
 
     All learners are scored on the same five splits of the same rows: first with their defaults, the automatic learner
@@ -125,7 +127,7 @@ def compare(
 
 def compare_problem(
     problem: Problem, options: Options | None = None, workers: Workers | None = None
-) -> "Comparison":
+) -> Comparison:
     """Compare learners on a problem; see `compare`."""
     options = options or Options()
     check_metric(options.metric, problem.task)

@@ -1,5 +1,7 @@
 """Support vector machines that adapt their kernel matrix to the data (DANK)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,5 +1,7 @@
 """Learn a kernel from labels or extend a similarity to new items: regression in a hyper-RKHS."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any, Self
 

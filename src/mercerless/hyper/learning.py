@@ -208,9 +208,8 @@ def check_memory_of(task: Regression, X: NDArray) -> None:
             34.0 * n_pairs**2, f"The hyper-kernel matrix of {n_pairs} pairs", remedy="set landmarks"
         )
     else:
-        n_centers = (
-            len(task.landmarks) if isinstance(task.landmarks, np.ndarray) else task.landmarks
-        )
+        given = task.landmarks
+        n_centers = len(given) if isinstance(given, np.ndarray) else given
         n_arrays = 0 if task.epsilon is None else n
         need = 48.0 * n_centers**2 + 84.0 * n_arrays**2
         what = f"The system of {n_centers} centers"

@@ -1,5 +1,7 @@
 """Classify and regress with a kernel learned from the labels: the paper's two stages in one estimator."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
@@ -167,7 +169,8 @@ class _LearnedKernelMachine(FittedEstimator):
         classify = self._make is SVC
         settings = settings_of(classify, C=self.C, epsilon=getattr(self, "epsilon", None))
         hypers = _hypers(learner, X)
-        alphas = _alphas(learner, len(X))
+        given = learner._options(len(X), tensor=False)["alpha"]
+        alphas = LIMITS.learned_alphas if given is None else (given,)
         plain = [Gaussian(a * length_scales(X)) for a in SCALES if self.learner is None]
         candidates = [Candidate(kernel) for kernel in plain]
         candidates += [Candidate(hyper, alpha) for hyper in hypers for alpha in alphas]
@@ -207,12 +210,6 @@ def _hypers(learner: HyperRidge | HyperSVR, X: NDArray) -> list:
     if learner.hyper_kernel == "wishart":
         return [WishartHyper(1.87 * scale) for scale in scales]
     return [GaussianHyper(scale) for scale in scales]
-
-
-def _alphas(learner: HyperRidge | HyperSVR, n: int) -> tuple[float, ...]:
-    """The penalties to compare, or the one that belongs to the parameters of the learner."""
-    alpha = learner._options(n, tensor=False)["alpha"]
-    return LIMITS.learned_alphas if alpha is None else (alpha,)
 
 
 def _set_choice(learner: HyperRidge | HyperSVR, candidate: Candidate, n: int) -> None:

@@ -1,4 +1,4 @@
-"""Regression in a hyper-RKHS: ridge, epsilon-insensitive and non-negative, exact or with a few sections.
+"""Regression in a hyper-RKHS: ridge and epsilon-insensitive, exact or with a few sections.
 
 The unknown is a kernel ``k = sum_p coef_p section_p``. Its values at pairs of n items are linear in ``coef``; the
 matrix of that map (n^2 rows) is never formed: a *design* evaluates it block by block. The target is a callable giving
@@ -6,8 +6,8 @@ blocks of an n x n symmetric matrix in which NaN marks entries that are not used
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from typing import NamedTuple
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +51,7 @@ class SeparableDesign(NamedTuple):
 
     def matrix(self, rows: slice, columns: slice) -> NDArray:
         """The design matrix of a block, one row per ordered pair."""
-        left = self.features[rows]
-        right = self.features[columns]
-        values = left[:, None, :] * right[None, :, :]
+        values = self.features[rows][:, None, :] * self.features[columns]
         values *= self.decay(rows, columns)[:, :, None]
         return values.reshape(-1, self.features.shape[1])
 
@@ -127,12 +125,8 @@ class NormalEquations(NamedTuple):
     @classmethod
     def total(cls, parts: Sequence["NormalEquations"]) -> "NormalEquations":
         """The sum of several."""
-        gram = parts[0].gram.copy()
-        for part in parts[1:]:
-            gram += part.gram
-        rhs = np.sum([part.rhs for part in parts], axis=0)
-        square = sum(part.square for part in parts)
-        return cls(gram, rhs, square, sum(part.n_pairs for part in parts))
+        totals: list[Any] = [sum(terms) for terms in zip(*parts)]
+        return cls(*totals)
 
     def errors(self, coef: NDArray) -> NDArray:
         """``|B c - y|^2`` for every column of coefficients."""
@@ -334,9 +328,7 @@ def ridge_cg(
                 out[p] += weight * values.sum()
         return out
 
-    def precondition(r: NDArray) -> NDArray:
-        return cho_solve(factor, r)
-
+    precondition = partial(cho_solve, factor)
     c, residual, n_iter = conjugate_gradients(product, precondition, rhs, tol, max_iter)
     return HyperSolution(c[:p], float(c[p]) if fit_intercept else 0.0, residual, n_iter)
 
@@ -433,8 +425,7 @@ def svr_admm(
     rho = C / max(float(np.abs(y).max(initial=0.0)), epsilon, 1e-12)
     factor = _factor(penalty + rho * equations.gram)
     # z = y - B c, u the scaled multiplier
-    z = np.zeros((n, n))
-    u = np.zeros((n, n))
+    z, u = np.zeros((2, n, n))
     c = np.zeros(q)
     worst = np.inf
     iteration = 0

@@ -84,15 +84,8 @@ class TensorProblem:
         self.S = S
         self.basis = basis
         self.trends = trends
-        matrices = [S, *trends]
-        half = [basis.vectors.T @ M for M in matrices]
+        half = [basis.vectors.T @ M for M in (S, *trends)]
         self.transformed = [_Transformed(h @ basis.vectors, h) for h in half]
-        # inner products between all matrices: whole, and half transformed row by row (for the complement)
-        self._whole = None
-        self._rows = None
-        if not basis.complete:
-            self._whole = np.array([[np.vdot(a, b) for b in matrices] for a in matrices])
-            self._rows = _row_products(half)
 
     def weights(self, noise: float, alpha: float) -> _Weights:
         """The weights for one pair of penalties, bounded if all denominators vanish."""
@@ -123,13 +116,20 @@ class TensorProblem:
         """Inner products of the target and all trends, every eigendirection of pairs with its weight."""
         flat = np.stack([t.inner.ravel() for t in self.transformed])
         products = (flat * weights.inside.ravel()) @ flat.T
-        if self._whole is not None and self._rows is not None:
+        if not self.basis.complete:
+            matrices = [self.S, *self.trends]
+            whole = np.array([[np.vdot(a, b) for b in matrices] for a in matrices])
+            rows = _row_products([t.half for t in self.transformed])
             within = flat @ flat.T
             rows_within = _row_products([t.inner for t in self.transformed])
-            complement = self._whole - 2.0 * self._rows.sum(axis=2) + within
-            products += 2.0 * (self._rows - rows_within) @ weights.mixed
+            complement = whole - 2.0 * rows.sum(axis=2) + within
+            products += 2.0 * (rows - rows_within) @ weights.mixed
             products += weights.outside * complement
         return products
+
+    def trend(self, beta: NDArray) -> NDArray:
+        """The trend with these coefficients between all items."""
+        return sum((b * F for b, F in zip(beta, self.trends)), np.zeros_like(self.S))
 
     def solve(self, noise: float, alpha: float) -> TensorSolution:
         """The kernel for one pair of penalties."""
@@ -142,18 +142,14 @@ class TensorProblem:
         )
         inner = half @ U
         core = weights.inside * inner
-        trend = np.zeros_like(self.S)
-        scratch = np.empty_like(self.S)
-        for b, F in zip(beta, self.trends):
-            trend += np.multiply(F, b, out=scratch)
-        residual = np.subtract(self.S, trend, out=scratch)
+        trend = self.trend(beta)
         item_coef = (core * sigma) @ U.T
         fitted = U @ (np.multiply.outer(sigma, sigma) * core) @ U.T
         if not self.basis.complete:
             rest = half - inner @ U.T  # U^T residual on the complement
             item_coef += (weights.mixed * noise)[:, None] * rest
             cross = U @ ((weights.mixed * sigma * noise)[:, None] * rest)
-            both = residual - U @ half - half.T @ U.T + U @ inner @ U.T
+            both = self.S - trend - U @ half - half.T @ U.T + U @ inner @ U.T
             fitted += cross + cross.T + weights.outside * noise**2 * both
         fitted = (fitted + fitted.T) / 2
         return TensorSolution(beta, core, item_coef, trend + fitted, certificate)
@@ -172,9 +168,8 @@ class TensorProblem:
         sigma = self.basis.values + noise
         sigma = np.maximum(sigma, 1e-13 * sigma.max())
         beta, _ = self.solve_trend(noise, 0.0)
-        trend = sum((b * F for b, F in zip(beta, self.trends)), np.zeros_like(self.S))
         Q = (U / sigma) @ U.T
-        QR = Q @ (self.S - trend)
+        QR = Q @ (self.S - self.trend(beta))
         errors = []
         for fold in folds:
             rest = np.setdiff1d(np.arange(len(Q)), fold)

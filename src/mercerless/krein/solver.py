@@ -19,7 +19,7 @@ component there, so they are dropped. (The papers' pseudo-inverses give them pen
 spurious root to the secular equation; a centered matrix always has such an eigenvalue.)
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -147,29 +147,15 @@ def _secular(p: NDArray, t: NDArray, R: NDArray):
     hard = (delta == 0.0) & (norm <= 1.0)
     steps = 0
     rows = np.flatnonzero(~hard & ~zero)
-    curve = (inverse[rows], u[rows], norm[rows], gap[rows], t[rows])
     while len(rows) and steps < 60:
-        inverse_, u_, norm_, gap_, t_ = curve
-        inverse_ *= u_
-        cubic = np.einsum("ij,ij->i", u_, inverse_)  # sum t^2 / slack^3
-        new = delta[rows] + norm_**2 / cubic * (norm_ - 1.0)
-        going = new > delta[rows]
-        if not going.all():
-            rows = rows[going]
-            new = new[going]
-            gap_ = gap_[going]
-            t_ = t_[going]
-        if not len(rows):
-            break
-        delta[rows] = new
-        inverse_, u_, norm_ = _on_curve(new, gap_, t_)
-        u[rows] = u_
+        cubic = np.einsum("ij,ij->i", u[rows], inverse[rows] * u[rows])  # sum t^2 / slack^3
+        new = delta[rows] + norm[rows] ** 2 / cubic * (norm[rows] - 1.0)
+        is_larger = new > delta[rows]
+        rows = rows[is_larger]
+        delta[rows] = new[is_larger]
+        inverse[rows], u[rows], norm[rows] = _on_curve(delta[rows], gap[rows], t[rows])
+        rows = rows[norm[rows] > 1.0 + 2e-16]
         steps += 1
-        going = norm_ > 1.0 + 2e-16
-        if not going.all():
-            rows = rows[going]
-            inverse_, u_, norm_, gap_, t_ = (x[going] for x in (inverse_, u_, norm_, gap_, t_))
-        curve = (inverse_, u_, norm_, gap_, t_)
     slack = gap + delta[:, None]
     if hard.any():
         rows = np.flatnonzero(hard)
@@ -504,11 +490,9 @@ def validation_loss(
     radius: ArrayLike | None = None,
     *,
     sample_weight: NDArray | None = None,
-    weight_val: NDArray | None = None,
-    regularizer: str = "components",
-    constraint: str | None = None,
     intercept: bool = True,
     rtol: float = 1e-12,
+    **options: Any,
 ) -> LossPullback:
     """Mean squared validation error and its gradient in alphas, radius and every entry of both kernel blocks.
 
@@ -520,21 +504,11 @@ def validation_loss(
     the gradient is that of the smooth pieces.
 
     Cost: one eigendecomposition without its vectors (`EigenFactors`); the cotangent of Kt has low rank
-    (`_eigen_cotangent`). Checked against central differences.
+    (`_eigen_cotangent`). Checked against central differences. The options are those of `spectral_loss`.
     """
     spectrum = training_spectrum(K, Y, sample_weight, intercept=intercept, rtol=rtol)
-    return spectral_loss(
-        spectrum,
-        K_val,
-        Y_val,
-        alpha_positive,
-        alpha_negative,
-        radius,
-        weight_val=weight_val,
-        regularizer=regularizer,
-        constraint=constraint,
-        intercept=intercept,
-    )
+    settings = alpha_positive, alpha_negative, radius
+    return spectral_loss(spectrum, K_val, Y_val, *settings, intercept=intercept, **options)
 
 
 def spectral_loss(

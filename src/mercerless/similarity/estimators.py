@@ -1,5 +1,7 @@
 """The automatic learner for any similarity or distance: a classifier and a regressor."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import partial

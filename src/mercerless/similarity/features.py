@@ -1,5 +1,7 @@
 """Similarities as features for any model, and a sparse linear machine on them."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

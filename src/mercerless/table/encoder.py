@@ -1,5 +1,7 @@
 """A table as a matrix of numbers: gaps, categories, text and dates encoded, ids and constants dropped."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,5 +1,7 @@
 """The automatic learner of tables: words, dates and gaps as they are, and nothing to tune."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
