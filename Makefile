@@ -51,12 +51,11 @@ test-oldest: $(OLDEST)/.test
 	MERCERLESS_OLDEST=1 OMP_NUM_THREADS=1 $(OLDEST)/bin/python -P -m pytest -n 2 -q -m "not slow" -W default::DeprecationWarning
 
 # Pre-releases of what the library rests on; a failure here is a warning of what the next release will break.
-PRERELEASES := https://pypi.anaconda.org/scientific-python-nightly-wheels/simple
 test-nightly:
 	$(PYTHON) -P -m venv --clear $(NIGHTLY)
 	$(NIGHTLY)/bin/python -P -m pip install --quiet --disable-pip-version-check -e ".[test]"
 	$(NIGHTLY)/bin/python -P -m pip install --quiet --disable-pip-version-check --pre --upgrade \
-		--extra-index-url $(PRERELEASES) numpy scipy scikit-learn pandas
+		numpy scipy scikit-learn pandas
 	OMP_NUM_THREADS=1 $(NIGHTLY)/bin/python -P -m pytest -n 2 -q -m "not slow"
 
 # Lines and branches that the tests not marked slow run; what is missed is listed in htmlcov.

@@ -103,10 +103,11 @@ def hinge_machines(
     """
     present = np.unique(labels)
     weight = weights_or_ones(weight, len(K))
-    unit = single_precision_unit(K)
+    centered, offset = without_offset(K)
+    unit = single_precision_unit(centered)
     model = SVC(kernel="precomputed", C=C * unit, tol=tol, max_iter=max_iter, random_state=0)
     if len(present) > 1:
-        model.fit(K / unit, labels, sample_weight=weight)
+        model.fit(centered / unit, labels, sample_weight=weight)
     numbers = {pair: k for k, pair in enumerate(combinations(present.tolist(), 2))}
     # with two classes scikit-learn has turned the signs already
     flip = 1.0 if len(present) == 2 else -1.0
@@ -121,13 +122,20 @@ def hinge_machines(
                 mine = labels[model.support_] == one
                 rival = int(np.searchsorted(present, other)) - (other > one)
                 beta[model.support_[mine]] = flip * model.dual_coef_[rival, mine] / unit
-            b = flip * float(model.intercept_[numbers[i, j]])
+            b = flip * float(model.intercept_[numbers[i, j]]) - float(beta @ offset)
             n_iter = int(model.n_iter_[numbers[i, j]])
             rows = np.flatnonzero((labels == i) | (labels == j))
             sign = np.where(labels[rows] == j, 1.0, -1.0)
             gap = _hinge_gap(K[np.ix_(rows, rows)], sign, beta[rows], b, C * weight[rows])
         machines.append(Machine(beta, b, gap, n_iter))
     return machines
+
+
+def without_offset(K: NDArray) -> tuple[NDArray, NDArray]:
+    """``K - m_i - m_j`` with rows of mean zero, and m: nothing to a machine with an intercept, digits to libsvm."""
+    mean = K.mean(axis=1)
+    offset = mean - mean.mean() / 2
+    return K - offset[:, None] - offset, offset
 
 
 def single_precision_unit(K: NDArray) -> float:
@@ -156,13 +164,14 @@ def tube_machine(
 ) -> Machine:
     """Minimize ``coef' K coef / 2 + C sum(weight * max(0, |y - f| - epsilon))`` for a positive semi-definite `K`."""
     weight = weights_or_ones(weight, len(K))
-    unit = single_precision_unit(K)
+    centered, offset = without_offset(K)
+    unit = single_precision_unit(centered)
     model = SVR(kernel="precomputed", C=C * unit, epsilon=epsilon, tol=tol, max_iter=max_iter)
     model.random_state = 0  # libsvm takes a seed of the global generator otherwise
-    model.fit(K / unit, y, sample_weight=weight)
+    model.fit(centered / unit, y, sample_weight=weight)
     beta = np.zeros(len(K))
     beta[model.support_] = model.dual_coef_[0] / unit
-    b = float(model.intercept_[0])
+    b = float(model.intercept_[0]) - float(beta @ offset)
     Kb = K @ beta
     norm = float(beta @ Kb)
     loss = np.maximum(0.0, np.abs(y - Kb - b) - epsilon)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.svm import SVC, SVR
 
+from mercerless.core.svm import without_offset
 from mercerless.core.units import kernel_unit
 from mercerless.core.validation import warn_if_useless, weights_or_ones
 
@@ -102,11 +103,12 @@ def machine_losses(
     for K, K_new, fold in matrices:
         times[fold] += 1
         rest = np.delete(y, fold)
+        centered, offset = without_offset(K)
         for k, setting in enumerate(settings):
             predicted: Any = rest[0]
             if np.any(rest != rest[0]):
-                machine = machine_on(K, rest, make, setting, np.delete(weight, fold))
-                predicted = machine.predict(K_new)
+                machine = machine_on(centered, rest, make, setting, np.delete(weight, fold))
+                predicted = machine.predict(K_new - offset)
             losses[fold, k] += _losses(predicted, y[fold], make is SVC)
     return losses / times
 
