@@ -485,8 +485,6 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         Predictions of the rows that validation held out (all of them up to 1300, else a part): `rows`, `prediction`
         and `target`; None without validation. The rows of a fold are predicted after the number of iterations that the
         other folds choose. The scaling, which is decided once for all rows, has seen every target.
-    spread_ : list of Spread, or None
-        Per output, the model of the standard deviations of `predict`; its `gain` is 0 if there is one for all rows.
     n_features_in_ : int
         Features seen in fit.
 
