@@ -27,6 +27,8 @@ HeldOut = Iterable[tuple[NDArray, NDArray, Fold]]
 SCALES = (0.35, 0.7, 1.4, 2.8, 5.6)
 #: The penalties that kernels are compared with.
 RIDGES = np.logspace(-5, 1, 7)
+#: Losses that differ less, relative to the least, are equal up to libsvm's tolerance; then the smaller C is chosen.
+TIE = 1e-3
 #: The parameters of machines to compare.
 SETTINGS_OF_LABELS = tuple({"C": C} for C in np.logspace(-2, 3, 6).tolist())
 SETTINGS_OF_NUMBERS = tuple(
@@ -147,7 +149,8 @@ def choose_machine(
         gain = losses[plain] - losses[best]
         best = best if gain.mean() > gain.std() / np.sqrt(len(gain)) else plain
     of_settings = machine_losses(kernels[best](), y, make, settings, weight)
-    k = int((weight @ of_settings).argmin())
+    totals = weight @ of_settings
+    k = int(np.argmax(totals <= (1.0 + TIE) * totals.min()))
     constant = np.zeros(len(y))
     for _, _, fold in kernels[best]():
         rest = np.delete(y, fold)
