@@ -83,10 +83,11 @@ def machine_on(
     y: NDArray,
     make: Callable[..., SVC | SVR],
     setting: dict[str, float],
+    unit: float,
     weight: NDArray | None = None,
 ) -> SVC | SVR:
-    """The machine on a matrix, with C relative to its variance."""
-    C = setting["C"] / kernel_unit(K, weight)
+    """The machine on a matrix, with C relative to its unit."""
+    C = setting["C"] / unit
     machine = make(kernel="precomputed", cache_size=500, **{**setting, "C": C})
     machine.random_state = 0  # libsvm takes a seed of the global generator otherwise
     return machine.fit(K, y, sample_weight=weight)
@@ -105,11 +106,13 @@ def machine_losses(
     for K, K_new, fold in matrices:
         times[fold] += 1
         rest = np.delete(y, fold)
+        weight_of_rest = np.delete(weight, fold)
+        unit = kernel_unit(K, weight_of_rest)
         centered, offset = without_offset(K)
         for k, setting in enumerate(settings):
             predicted: Any = rest[0]
             if np.any(rest != rest[0]):
-                machine = machine_on(centered, rest, make, setting, np.delete(weight, fold))
+                machine = machine_on(centered, rest, make, setting, unit, weight_of_rest)
                 predicted = machine.predict(K_new - offset)
             losses[fold, k] += _losses(predicted, y[fold], make is SVC)
     return losses / times
