@@ -141,7 +141,8 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         """The sides to choose from: one if both are equal, or if new items have no bandwidths."""
         if self.side != "auto":
             return (self.side,)
-        if center_bandwidths(self.kernel) or np.allclose(K, K.T, rtol=0, atol=1e-9 * largest_entry(K)):
+        rounding = 1e-9 * largest_entry(K)
+        if center_bandwidths(self.kernel) or np.allclose(K, K.T, rtol=0, atol=rounding):
             return ("left",)
         return ("left", "right", "weighted")
 

@@ -111,5 +111,5 @@ def first_of_copies(Z: NDArray, n_sample: int = 1000, tolerance: float = 1e-5) -
         values = Z[:, column]
         differences = [min(np.ptp(Z[:, k] - values), np.ptp(Z[:, k] + values)) for k in earlier]
         if min(differences, default=np.inf) > tolerance:
-            kept.append(column)
+            kept.append(int(column))
     return np.array(kept, dtype=int)
