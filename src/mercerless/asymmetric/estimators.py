@@ -44,6 +44,7 @@ from mercerless.core.validation import (
     check_targets,
     check_weight,
     leave_one_out_constant,
+    relative_asymmetry,
     warn,
     warn_if_useless,
 )
@@ -102,7 +103,8 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         with self._progress() as progress:
             solutions = self._solutions(affinities(matrix, decay), Y, weight)
             progress.step({"stage": "ridges"})
-        choices = choices_of(solutions, self._sides, weight)
+        sides = self._sides(matrix)
+        choices = choices_of(solutions, sides, weight)
         choice = best_choice(choices)
         self._warn_if_useless(choice, Y, weight)
         basis = basis.fitted()
@@ -121,7 +123,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             alphas_=np.array([solution.alpha for solution in solutions]),
             loo_errors_={
                 side: np.array([each.error for each in choices if each.side == side])
-                for side in self._sides
+                for side in sides
             },
             **attributes,
         )
@@ -136,12 +138,13 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
                 "bandwidths; use side='left', or one bandwidth per feature."
             )
 
-    @property
-    def _sides(self) -> tuple[str, ...]:
-        """The sides to choose from."""
+    def _sides(self, K: NDArray) -> tuple[str, ...]:
+        """The sides to choose from: one if both are equal, or if new items have no bandwidths."""
         if self.side != "auto":
             return (self.side,)
-        return ("left",) if center_bandwidths(self.kernel) else ("left", "right", "weighted")
+        if center_bandwidths(self.kernel) or relative_asymmetry(K) <= 1e-9:
+            return ("left",)
+        return ("left", "right", "weighted")
 
     def _solutions(self, K: NDArray, Y: NDArray, weight: NDArray) -> list[AsymmetricRidgeSolution]:
         """The solutions of all ridges."""

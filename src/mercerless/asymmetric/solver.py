@@ -46,9 +46,8 @@ def asymmetric_ridge(
     n = len(K)
     size = n + 1 if fit_intercept else n
     A = np.zeros((size, size))
-    right_side = np.zeros((size, Y.shape[1]))
+    right_side = np.pad(Y.astype(float), ((0, size - n), (0, 0)))
     A[:n, :n] = K
-    right_side[:n] = Y
     A[np.arange(n), np.arange(n)] += alpha / weights_or_ones(weight, n)
     border = float(np.abs(A).max()) or 1.0
     A[n:, :n] = A[:n, n:] = border

@@ -27,6 +27,8 @@ HeldOut = Iterable[tuple[NDArray, NDArray, Fold]]
 SCALES = (0.35, 0.7, 1.4, 2.8, 5.6)
 #: The penalties that kernels are compared with.
 RIDGES = np.logspace(-5, 1, 7)
+#: Losses that differ less, relative to the least, are equal up to libsvm's tolerance; then the smaller C is chosen.
+TIE = 1e-3
 #: The parameters of machines to compare.
 SETTINGS_OF_LABELS = tuple({"C": C} for C in np.logspace(-2, 3, 6).tolist())
 SETTINGS_OF_NUMBERS = tuple(
@@ -81,10 +83,11 @@ def machine_on(
     y: NDArray,
     make: Callable[..., SVC | SVR],
     setting: dict[str, float],
+    unit: float,
     weight: NDArray | None = None,
 ) -> SVC | SVR:
-    """The machine on a matrix, with C relative to its variance."""
-    C = setting["C"] / kernel_unit(K, weight)
+    """The machine on a matrix, with C relative to its unit."""
+    C = setting["C"] / unit
     machine = make(kernel="precomputed", cache_size=500, **{**setting, "C": C})
     machine.random_state = 0  # libsvm takes a seed of the global generator otherwise
     return machine.fit(K, y, sample_weight=weight)
@@ -103,11 +106,13 @@ def machine_losses(
     for K, K_new, fold in matrices:
         times[fold] += 1
         rest = np.delete(y, fold)
+        weight_of_rest = np.delete(weight, fold)
+        unit = kernel_unit(K, weight_of_rest)
         centered, offset = without_offset(K)
         for k, setting in enumerate(settings):
             predicted: Any = rest[0]
             if np.any(rest != rest[0]):
-                machine = machine_on(centered, rest, make, setting, np.delete(weight, fold))
+                machine = machine_on(centered, rest, make, setting, unit, weight_of_rest)
                 predicted = machine.predict(K_new - offset)
             losses[fold, k] += _losses(predicted, y[fold], make is SVC)
     return losses / times
@@ -147,7 +152,8 @@ def choose_machine(
         gain = losses[plain] - losses[best]
         best = best if gain.mean() > gain.std() / np.sqrt(len(gain)) else plain
     of_settings = machine_losses(kernels[best](), y, make, settings, weight)
-    k = int((weight @ of_settings).argmin())
+    totals = weight @ of_settings
+    k = int(np.argmax(totals <= (1.0 + TIE) * totals.min()))
     constant = np.zeros(len(y))
     for _, _, fold in kernels[best]():
         rest = np.delete(y, fold)

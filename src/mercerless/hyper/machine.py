@@ -26,7 +26,7 @@ from mercerless.core.tuning import (
     settings_of,
     slices_of,
 )
-from mercerless.core.units import length_scales
+from mercerless.core.units import kernel_unit, length_scales
 from mercerless.core.validation import (
     check_classes,
     check_number,
@@ -120,7 +120,7 @@ class _LearnedKernelMachine(FittedEstimator):
                 kernel = clone(fitted.kernel_).set_params(intercept=0.0)
             items, targets = items[order], targets[order]
             K, projector = _flipped(kernel, kernel(items))
-            machine = machine_on(K, targets, self._make, setting)
+            machine = machine_on(K, targets, self._make, setting, kernel_unit(K))
         self._set_fitted(
             kernel_=kernel,
             learner_=fitted,

@@ -175,6 +175,42 @@ def invert(K: NDArray) -> tuple[NDArray, float]:
     return inverse + strict_upper, half_logdet
 
 
+class Sums(NamedTuple):
+    """The normal equations of least squares on centers, in coordinates in which the centers' penalty is a ball's."""
+
+    centers: NDArray  # (m, d)
+    factor: NDArray  # of the centers' kernel matrix, by Cholesky
+    gram: NDArray  # (m, m)
+    moment: NDArray  # (m, q)
+
+    @classmethod
+    def start(cls, scales: Scales, centers: NDArray, n_outputs: int) -> Self:
+        """Sums over no rows."""
+        n_centers = len(centers)
+        C = scales.compare(centers, centers)
+        C[np.diag_indices_from(C)] += 1e-8 * np.trace(C) / n_centers
+        gram = np.zeros((n_centers, n_centers))
+        return cls(centers, cholesky(C, lower=True), gram, np.zeros((n_centers, n_outputs)))
+
+    def add(self, scales: Scales, X: NDArray, rows: Rows) -> Self:
+        """Sums over more rows, with X as their view."""
+        gram = self.gram.copy()
+        moment = self.moment.copy()
+        for block in row_blocks(len(X), 8.0 * len(self.centers), IN_CACHE):
+            root = np.sqrt(rows.weight[block])
+            K = root * scales.compare(self.centers, X[block])
+            F = solve_triangular(self.factor, K, lower=True, overwrite_b=True)
+            gram += F @ F.T
+            moment += F @ (root[:, None] * rows.Y[block])
+        return self._replace(gram=gram, moment=moment)
+
+    def solve(self, noise: float) -> NDArray:
+        """The coefficients of the centers."""
+        A = self.gram + noise * np.eye(len(self.gram))
+        solution = cho_solve(cho_factor(A, lower=True, overwrite_a=True), self.moment)
+        return solve_triangular(self.factor, solution, lower=True, trans="T")
+
+
 class Kernel(Member):
     """Kernel ridge regression on a view of the rows.
 
@@ -189,41 +225,33 @@ class Kernel(Member):
         self.view = view
         self.scales = scales
         self.of_folds = of_folds  # none if they are the same for all folds
+        self.sums: Sums | None = None  # over the rows of a fold, to which held-out rows are added
 
     def fit(self, rows: Rows, fold: int | None = None, held_out: Rows | None = None) -> None:
         X = self._look(rows.Z)
         self.used = self.scales
         if fold is not None and self.of_folds:
             self.used = self.of_folds[fold]
-        solve = self._solve if len(rows) <= ALL_ROWS else self._solve_centers
-        self.centers, self.coef = solve(rows, X)
+        if len(rows) <= ALL_ROWS:
+            self.centers, self.coef = self._solve(rows, X)
+            return
+        earlier = self.sums
+        if fold is None and earlier is not None and len(rows.folds) == 1:
+            self.sums = None
+            test = rows.folds[0][1]
+            sums = earlier.add(self.used, X[test], rows.take(test))
+        else:
+            order = np.random.RandomState(rows.seed).permutation(len(rows))[:MOST_ROWS]
+            sums = Sums.start(self.used, X[order[:CENTERS]], rows.Y.shape[1])
+            sums = sums.add(self.used, X[order], rows.take(order))
+            self.sums = None if fold is None else sums
+        self.centers, self.coef = sums.centers, sums.solve(self.used.noise)
 
     def _solve(self, rows: Rows, X: NDArray) -> tuple[NDArray, NDArray]:
         """All rows as centers, and their coefficients."""
         K = self.used.compare(X, X)
         K[np.diag_indices_from(K)] += self.used.noise / rows.weight
         return X, cho_solve(cho_factor(K, lower=True, overwrite_a=True), rows.Y)
-
-    def _solve_centers(self, rows: Rows, X: NDArray) -> tuple[NDArray, NDArray]:
-        """Centers among the rows, and their coefficients: least squares on at most 20,000 of the rows."""
-        order = np.random.RandomState(rows.seed).permutation(len(rows))
-        centers = X[order[:CENTERS]]
-        n_centers = len(centers)
-        C = self.used.compare(centers, centers)
-        C[np.diag_indices_from(C)] += 1e-8 * np.trace(C) / n_centers
-        factor = cholesky(C, lower=True)
-        gram = self.used.noise * np.eye(n_centers)
-        moment = np.zeros((n_centers, rows.Y.shape[1]))
-        learned = order[:MOST_ROWS]
-        for some in row_blocks(len(learned), 8.0 * n_centers, IN_CACHE):
-            block = learned[some]
-            root = np.sqrt(rows.weight[block])
-            K = root * self.used.compare(centers, X[block])
-            F = solve_triangular(factor, K, lower=True, overwrite_b=True)
-            gram += F @ F.T
-            moment += F @ (root[:, None] * rows.Y[block])
-        solution = cho_solve(cho_factor(gram, lower=True), moment)
-        return centers, solve_triangular(factor, solution, lower=True, trans="T")
 
     def predict(self, Z: NDArray) -> NDArray:
         X = self._look(Z)
