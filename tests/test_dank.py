@@ -83,7 +83,7 @@ def test_distance_to_the_machine_on_the_learned_matrix_follows_the_gap(noise):
     """A gap bounds the decision values by its root only; libsvm's own single precision leaves 5e-5 to 2e-4 here."""
     X, y = make_moons(400, noise=noise, random_state=0)
     signs = np.where(y == 1, 1.0, -1.0)
-    for tol, reached in ((1e-6, 5e-4), (1e-10, 1e-6)):
+    for tol, reached in ((1e-6, 3e-4), (1e-10, 1e-6)):
         C = relative(4.0, Gaussian(0.5)(X))
         model = DANKClassifier(Gaussian(0.5), C=C, tol=tol).fit(X, y)
         learned = model.adaptation_[0].matrix() * model.kernel_(X)
@@ -287,7 +287,7 @@ def test_memory_guard(moons):
 def test_few_outer_steps(make, C):
     X, y = make()
     model = DANKClassifier(C=C).fit(StandardScaler().fit_transform(X), y)
-    assert model.certificate_ <= 1e-4 and model.n_iter_ <= 15
+    assert model.certificate_ <= 1e-4 and model.n_iter_ <= 10
 
 
 # Progress, interruption, bad input

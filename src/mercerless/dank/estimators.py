@@ -74,9 +74,7 @@ class Adaptation:
             rows = self.rows
         if columns is None:
             columns = rows
-        left = self.factor_rows(np.asarray(rows))
-        right = self.factor_rows(np.asarray(columns))
-        return left @ right.T
+        return self.factor_rows(np.asarray(rows)) @ self.factor_rows(np.asarray(columns)).T
 
     def eigenvalues(self) -> NDArray:
         """Nonzero eigenvalues of F over all rows that took part, descending."""
@@ -149,8 +147,7 @@ def check_base(kernel: Kernel, matrix: NDArray, name: str) -> NDArray:
     check_size(matrix, name)
     if kernel.definite is True:
         return matrix
-    n_checked = min(len(matrix), LIMITS.checked_rows)
-    checked = np.linspace(0, len(matrix) - 1, n_checked).astype(int)
+    checked = np.linspace(0, len(matrix) - 1, min(len(matrix), LIMITS.checked_rows)).astype(int)
     K = matrix[np.ix_(checked, checked)]
     largest = float(np.abs(K).sum(axis=1).max())
     jitter = 1e-8 * max(largest, np.finfo(float).tiny)
@@ -299,8 +296,7 @@ class _DANK(KernelPredictor):
         elif penalty is None:
             diagonal = gram.kernel.diag(gram.items)[task.rows]
             # Without support vectors every F fits; any positive number will do.
-            size = float((start**2 / task.weight) @ diagonal)
-            penalty = size / (4 * self.adaptivity) or 1.0
+            penalty = float((start**2 / task.weight) @ diagonal) / (4 * self.adaptivity) or 1.0
 
         def report(step: DankStep) -> bool:
             return progress.step({"stage": "outer step", **step._asdict()})

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_solve
+from scipy.linalg.lapack import dpotrf
 from scipy.optimize import brentq
 
 from mercerless.core.memory import row_blocks
@@ -68,8 +69,7 @@ def project(z: NDArray, lo: NDArray, hi: NDArray) -> NDArray:
     above = candidate(breaks[left]).sum()
     below = candidate(breaks[right]).sum()
     fraction = above / (above - below) if above > below else 0.0
-    width = breaks[right] - breaks[left]
-    v = candidate(breaks[left] + fraction * width)
+    v = candidate(breaks[left] + fraction * (breaks[right] - breaks[left]))
     for _ in range(3):
         free = (v > lo) & (v < hi) & (v != 0.0)
         if not free.any():
@@ -95,11 +95,15 @@ def duality_gap(
     """
     rows, sides = _edges(gradient, lo, hi, epsilon)
     b = float(np.mean(gradient[rows] - sides * epsilon))
-    g = gradient - b
+    return gap_at(gradient - b, v, lo, hi, epsilon), b
+
+
+def gap_at(g: NDArray, v: NDArray, lo: NDArray, hi: NDArray, epsilon: float = 0.0) -> float:
+    """The gap of `duality_gap` for one intercept b, with ``g = gradient - b``."""
     at_the_better_bound = np.maximum(hi * (g - epsilon), lo * (g + epsilon))
     best = np.maximum(at_the_better_bound, 0.0)
-    here = g * v - epsilon * np.abs(v)
-    return float(np.sum(np.maximum(best - here, 0.0))), b
+    summands = np.maximum(best - (g * v - epsilon * np.abs(v)), 0.0)
+    return float(np.sum(summands))
 
 
 def _edges(gradient: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> tuple[NDArray, NDArray]:
@@ -121,8 +125,7 @@ def _edges(gradient: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> tuple
 
 def gap_scale(p: NDArray, v: NDArray, epsilon: float = 0.0) -> float:
     """Size of the objective, ``|p @ v - epsilon * |v|_1|``: a gap is judged relative to it."""
-    of_tube = epsilon * float(np.abs(v).sum())
-    return max(abs(float(p @ v) - of_tube), 1e-200)
+    return max(abs(float(p @ v) - epsilon * float(np.abs(v).sum())), 1e-200)
 
 
 def _point(problem: Quartic, v: NDArray) -> _Point:
@@ -162,16 +165,22 @@ def _hessian_block(problem: Quartic, point: _Point, rows: NDArray) -> NDArray:
 
 
 def _factor(H: NDArray) -> tuple[NDArray, bool]:
-    """Cholesky factor of ``H`` with the smallest relative ridge that makes it possible."""
+    """Cholesky factor of ``H``, in its place, with the smallest relative ridge that makes it possible."""
+    n = len(H)
     diagonal = H.diagonal().copy()
     top = float(diagonal.max()) or 1.0
-    for ridge in np.logspace(-12, 0, 7):
-        H.flat[:: len(H) + 1] = diagonal + ridge * top
-        try:
-            return cho_factor(H.T, check_finite=False)
-        except LinAlgError:
-            continue
-    raise LinAlgError("the Hessian has no Cholesky factor")
+    ridge = 1e-12
+    while True:
+        H.flat[:: n + 1] = diagonal + ridge * top
+        # H.T has LAPACK's order of entries, so nothing is copied; its upper triangle is the lower one of H
+        upper, failed = dpotrf(H.T, lower=0, clean=0, overwrite_a=1)
+        if not failed:
+            return upper, False
+        if ridge >= 1.0:
+            raise LinAlgError("the Hessian has no Cholesky factor")
+        ridge *= 100.0
+        for i in range(1, n):
+            H[i, :i] = H[:i, i]
 
 
 def _solve_on_plane(factor: tuple, rhs: NDArray, total: float) -> tuple[NDArray, float]:
@@ -198,8 +207,7 @@ def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray
     a2 = problem.A @ d**2
     cubic = -c * (d**2 @ a2)
     square = -3 * c * vd @ a2
-    of_quartic = d**2 @ point.q + 2 * vd @ a1
-    linear = -(d @ kd) - c * of_quartic
+    linear = -(d @ kd) - c * (d**2 @ point.q + 2 * vd @ a1)
     coefficients = np.array([cubic, square, linear, 0.0])
 
     def slope(t: float) -> float:
@@ -216,9 +224,7 @@ def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray
     else:
         t = brentq(slope, 0.0, 1.0, xtol=1e-14)
         moved = v + t * d
-    kv = point.kv + t * kd
-    q = point.q + 2 * t * a1 + t**2 * a2
-    return _Point(moved, kv, q)
+    return _Point(moved, point.kv + t * kd, point.q + 2 * t * a1 + t**2 * a2)
 
 
 def _active_set_target(
@@ -239,8 +245,7 @@ def _active_set_target(
     previous = b""
     for _ in range(LIMITS.max_active_set_rounds):
         u = v + d + residual / h
-        size = np.maximum(np.abs(u) - epsilon / h, 0.0)
-        z = np.sign(u) * size
+        z = np.sign(u) * np.maximum(np.abs(u) - epsilon / h, 0.0)
         # 2 and -2 at the bounds, 1 and -1 free on either side of zero, 0 at the kink
         state = np.sign(z).astype(np.int8)
         state[z <= lo] = -2
@@ -265,8 +270,7 @@ def _active_set_target(
         rhs = gradient - _hessian_product(problem, point, d)
         signs = state[free] * epsilon
         factor = _factor(_hessian_block(problem, point, free))
-        total = -(v.sum() + d.sum())
-        d[free], b = _solve_on_plane(factor, rhs[free] - signs, total)
+        d[free], b = _solve_on_plane(factor, rhs[free] - signs, -(v.sum() + d.sum()))
         residual = gradient - _hessian_product(problem, point, d) - b
         residual[free] = signs  # exact by construction; the recomputed value carries the ridge
     return None
@@ -291,13 +295,10 @@ class _Split(NamedTuple):
 def _split(problem: Quartic, v: NDArray) -> tuple[_Split, NDArray]:
     """The parts of the variable, and their values at v."""
     if problem.epsilon == 0:
-        parts = _Split(np.ones((1, 1)), problem.lo[None], problem.hi[None])
-        return parts, v[None]
+        return _Split(np.ones((1, 1)), problem.lo[None], problem.hi[None]), v[None]
     high = np.stack([problem.hi, -problem.lo])
     parts = _Split(np.array([[1.0], [-1.0]]), np.zeros_like(high), high)
-    up = np.maximum(v, 0.0)
-    down = np.maximum(-v, 0.0)
-    return parts, np.stack([up, down])
+    return parts, np.stack([np.maximum(v, 0.0), np.maximum(-v, 0.0)])
 
 
 class _Direction(NamedTuple):
@@ -337,8 +338,7 @@ class _Barrier:
         dv, b = _solve_on_plane(factor, gradient + pushed, total)
         dx = (self.signs * (dv / self.give - pushed) + shift) / self.theta
         d_slack = np.stack([dx, -dx])  # a step toward the upper bound uses up its slack
-        dz = aim - self.z - self.z * d_slack / self.slack
-        return _Direction(dx, d_slack, dz, b)
+        return _Direction(dx, d_slack, aim - self.z - self.z * d_slack / self.slack, b)
 
     def centered(self, predicted: _Direction) -> NDArray:
         """Mehrotra's products to aim at: smaller the further the predicted step can go, and corrected for it."""
@@ -371,8 +371,7 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> NDArray:
     for _ in range(LIMITS.max_interior_steps):
         barrier = _Barrier(parts, problem.epsilon, parts.slack(x), z)
         # Stationarity falls with mu; pushing mu further would only amplify rounding.
-        scale = gap_scale(problem.p, point.v, problem.epsilon)
-        if 20 * x.size * barrier.mu <= tol * scale:
+        if 20 * x.size * barrier.mu <= tol * gap_scale(problem.p, point.v, problem.epsilon):
             break
         if not np.isfinite(barrier.theta).all():
             break  # a slack has vanished in rounding: no step improves this point
@@ -431,8 +430,7 @@ def snap(v: NDArray, lo: NDArray, hi: NDArray) -> NDArray:
     v = np.where(v - lo <= near, lo, v)
     v = np.where(hi - v <= near, hi, v)
     v = np.where(np.abs(v) <= near, 0.0, v)
-    to_bounds = np.minimum(v - lo, hi - v)
-    room = np.where(v == 0, -1.0, to_bounds)
+    room = np.where(v == 0, -1.0, np.minimum(v - lo, hi - v))
     i = int(np.argmax(room))
     if abs(v.sum()) >= room[i]:
         return project(v, lo, hi) if v.any() else v
@@ -448,13 +446,10 @@ def _onto_bounds(problem: Quartic, v: NDArray, residual: NDArray) -> NDArray:
     slope = residual - problem.epsilon * np.sign(v)
     steepest = np.abs(slope).max() or 1.0
     reach = np.minimum(high - low, np.abs(v).max())  # the box may be far wider than the solution
-    share = np.minimum(np.abs(slope) / steepest, 1e-6)
-    near = reach * share
+    near = reach * np.minimum(np.abs(slope) / steepest, 1e-6)
     inside = ~(zero & (v == 0))
-    rises = inside & (slope > 0)
-    falls = inside & (slope < 0)
-    v = np.where(rises & (high - v < near), high, v)
-    v = np.where(falls & (v - low < near), low, v)
+    v = np.where(inside & (slope > 0) & (high - v < near), high, v)
+    v = np.where(inside & (slope < 0) & (v - low < near), low, v)
     return snap(v, problem.lo, problem.hi)
 
 
@@ -551,8 +546,9 @@ def adjoint(problem: Quartic, v: NDArray, a: NDArray, total: float) -> Adjoint:
     kink = v == 0 if problem.epsilon > 0 else np.zeros(len(v), dtype=bool)
     free = np.flatnonzero((v > problem.lo) & (v < problem.hi) & ~kink)
     if len(free):
-        factor = _factor(_hessian_block(problem, point, free))
-        z[free], beta = _solve_on_plane(factor, a[free], total)
+        z[free], beta = _solve_on_plane(
+            _factor(_hessian_block(problem, point, free)), a[free], total
+        )
     else:
         rows, edges = _edges(_gradient(problem, point), problem.lo, problem.hi, problem.epsilon)
         np.add.at(z, rows, total / len(rows))

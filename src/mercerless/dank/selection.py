@@ -102,8 +102,7 @@ def descend(
         ]
         groups.append([machine for machine in group if len(machine.target_test)])
     machines = [machine for group in groups for machine in group]
-    lacks_class = classify and any(np.ptp(machine.target) == 0 for machine in machines)
-    if folds.max() == 0 or lacks_class:
+    if folds.max() == 0 or (classify and any(np.ptp(m.target) == 0 for m in machines)):
         raise ValueError(
             "GradientSearch needs at least two rows of every class, or two rows for regression, "
             "that are not copies of each other."
@@ -184,8 +183,7 @@ def tune_dank(
     def objective(x: NDArray, spread: float) -> tuple[float, NDArray]:
         loss, gradient = _mean_loss(x, kernel, machines, state, epsilon, is_classification)
         losses.append(loss)
-        change = x[n_theta:] - anchor[n_theta:]
-        value, pull = _prior(x[:n_theta], change, spread)
+        value, pull = _prior(x[:n_theta], x[n_theta:] - anchor[n_theta:], spread)
         return loss + value / n_samples, gradient + pull / n_samples
 
     reach_of_scales = np.full(n_theta, LIMITS.reach_of_scales)
@@ -243,8 +241,9 @@ def _mean_loss(
         )
         machine.solve(state[k] * C)
         state[k] = machine.v / C
-        f = machine.decision(m.X_test)
-        loss, r, d_slope = _validation_loss(f, m.target_test, slope, is_classification)
+        loss, r, d_slope = _validation_loss(
+            machine.decision(m.X_test), m.target_test, slope, is_classification
+        )
         total += loss / len(machines)
         gradient[:-1] += machine.pull(m.X_test, r) / len(machines)
         gradient[-1] += d_slope / len(machines)
@@ -273,8 +272,7 @@ def _validation_loss(
         return 0.5 * np.log(mean), error / (len(f) * mean), 0.0
     margin = slope * target * f
     r = -expit(-margin) / len(f)
-    loss = float(np.mean(np.logaddexp(0.0, -margin)))
-    return loss, r * slope * target, float(r @ margin)
+    return float(np.mean(np.logaddexp(0.0, -margin))), r * slope * target, float(r @ margin)
 
 
 class _DankMachine:
@@ -319,12 +317,11 @@ class _DankMachine:
         v = self.v
         a = self.kernel(X, self.X).T @ r
         z, image, sides = adjoint(q, v, a, float(r.sum()))
-        of_quartic = 2 * q.curvature * np.outer(z * v, v**2)
-        pair = -np.outer(z, v) - of_quartic * q.K
-        theta = self.kernel.pullback(X, self.X, np.outer(r, v))
-        theta += self.kernel.pullback(self.X, None, pair)
-        is_on_bound = (v == q.lo) | (v == q.hi)
-        bound = np.where(is_on_bound, v, 0.0)
+        pair = -np.outer(z, v) - 2 * q.curvature * np.outer(z * v, v**2) * q.K
+        theta = self.kernel.pullback(X, self.X, np.outer(r, v)) + self.kernel.pullback(
+            self.X, None, pair
+        )
+        bound = np.where((v == q.lo) | (v == q.hi), v, 0.0)
         # v on its bounds moves with C, and the free rows and the intercept with them
         in_C = bound @ (a - image)
         # d curvature = -curvature d log(penalty)
