@@ -16,7 +16,6 @@ LAB: F. He, M. He, L. Shi, X. Huang and J. Suykens, "Learning analysis of kernel
 kernel learning", 2024.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,6 @@ from mercerless.spectra import decompose
 __all__ = [
     "EigenvalueGrowth",
     "LabRate",
-    "best_decay",
     "effective_dimension",
     "eigenvalue_growth",
     "hyper_ridge_exponent",
@@ -113,12 +111,7 @@ def krein_exponent(
 
 
 def hyper_svr_exponent(
-    approximation: float,
-    capacity: float,
-    decay: float,
-    p: float = np.inf,
-    q: float = 2.0,
-    epsilon: float = 0.0,
+    approximation: float, capacity: float, decay: float, p: float = np.inf, q: float = 2.0
 ) -> float:
     """The exponent of the error of support vector regression of a kernel in a hyper-RKHS (Theorem 7).
 
@@ -133,14 +126,12 @@ def hyper_svr_exponent(
         ``m**-gamma`` for any gamma from ``decay * approximation`` on.
     p, q : float, default=inf and 2
         The noise has a median of p-average type q, p in (0, inf], q in (1, inf); theta = min(2 / q, p / (p + 1)).
-    epsilon : float, default=0.0
-        The theorem's slack.
 
     Returns
     -------
     float
-        The exponent ``Theta / q - epsilon`` of the error in the norm of ``L^(p q / (p + 1))``, where m counts items:
-        the error is ``m**-exponent`` for a sample of m items, which has m^2 pairs.
+        The exponent ``Theta / q`` of the error in the norm of ``L^(p q / (p + 1))``, less a slack that may be
+        arbitrarily small. m counts items: the error is ``m**-exponent`` for a sample of m items, which has m^2 pairs.
 
     Examples
     --------
@@ -156,13 +147,13 @@ def hyper_svr_exponent(
     theta = min(2 / q, 1.0 if np.isinf(p) else p / (p + 1))
     limit = (1 + s) / (s * (2 + s - theta))
     _require(a < limit, f"decay < (1 + s) / (s (2 + s - theta)) = {limit:.4g}, got {a}")
-    exponent = min(a * r, (1 + a * r - a) / (2 - theta), 1 / (2 + s - theta) - a * s / (1 + s)) / q
-    return _less_slack(exponent, epsilon)
+    theta_of_paper = min(
+        a * r, (1 + a * r - a) / (2 - theta), 1 / (2 + s - theta) - a * s / (1 + s)
+    )
+    return float(theta_of_paper / q)
 
 
-def hyper_ridge_exponent(
-    approximation: float, capacity: float, decay: float, epsilon: float = 0.0
-) -> float:
+def hyper_ridge_exponent(approximation: float, capacity: float, decay: float) -> float:
     """The exponent of the error of least squares regression of a kernel in a hyper-RKHS (Theorem 8, corrected).
 
     Parameters
@@ -173,14 +164,12 @@ def hyper_ridge_exponent(
         s > 0, the exponent of the log covering number.
     decay : float
         The penalty is ``m**-decay``, in (0, 1] and below ``(1 + s) / (s (2 + s))``.
-    epsilon : float, default=0.0
-        The theorem's slack.
 
     Returns
     -------
     float
-        The exponent ``Theta - epsilon`` of the error in the norm of L2 (of its square: twice that) for m items, which
-        have m^2 pairs.
+        The exponent ``Theta`` of the error in the norm of L2 (of its square: twice that) for m items, which have m^2
+        pairs, less a slack that may be arbitrarily small.
 
     Notes
     -----
@@ -204,8 +193,7 @@ def hyper_ridge_exponent(
     _check_parameters(r, s, a)
     limit = (1 + s) / (s * (2 + s))
     _require(a < limit, f"decay < (1 + s) / (s (2 + s)) = {limit:.4g}, got {a}")
-    exponent = min(a * r / 2, 1 / (2 + s) - a * s / (1 + s))
-    return _less_slack(exponent, epsilon)
+    return float(min(a * r / 2, 1 / (2 + s) - a * s / (1 + s)))
 
 
 class LabRate(NamedTuple):
@@ -265,47 +253,6 @@ def lab_exponent(approximation: float, xi: float = 0.0) -> LabRate:
     _require(0 <= xi < beta / 4, f"xi in [0, beta / 4) = [0, {beta / 4:.4g}), got {xi}")
     decay = beta / (2 * (1 + xi) * (xi + beta - xi * beta))
     return LabRate(float(beta / 4 - xi), float(decay + xi - beta / 4), float(decay))
-
-
-def best_decay(exponent: Callable[[float], float]) -> tuple[float, float]:
-    """The decay of the penalty with the largest exponent.
-
-    Parameters
-    ----------
-    exponent : callable
-        Maps a decay in (0, 1] to an exponent; raises ValueError if the theorem does not cover the decay.
-
-    Returns
-    -------
-    decay, exponent : float
-        The best decay and its exponent.
-
-    Examples
-    --------
-    >>> from mercerless.theory import best_decay, krein_exponent
-    >>> decay, exponent = best_decay(lambda gamma: krein_exponent(0.5, 0.5, gamma))
-    >>> round(decay, 3), round(exponent, 3)
-    (0.857, 0.429)
-    """
-
-    def value(decay: float) -> float:
-        try:
-            return exponent(float(decay))
-        except ValueError:
-            return -np.inf
-
-    grid = np.linspace(1e-3, 1.0, 1000)
-    for _ in range(3):  # every round is some hundred times finer
-        values = [value(decay) for decay in grid]
-        best = int(np.argmax(values))
-        decay = float(grid[best])
-        grid = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, 999)], 1000)
-    if not np.isfinite(values[best]):
-        raise ValueError(
-            "no decay in (0, 1] meets the theorem's conditions; lower the capacity or raise the "
-            "growth."
-        )
-    return decay, float(values[best])
 
 
 def effective_dimension(K: ArrayLike, alpha: float) -> float:
@@ -429,10 +376,7 @@ def krein_sample_size(
     largest_residual = largest_target + radius * np.sqrt(diagonal.max())
     complexity = 4 * largest_residual * radius * np.sqrt(diagonal.mean())
     deviation = largest_residual**2 * np.sqrt(np.log(2 / delta) / 2)
-    root = (complexity + deviation) / epsilon
-    if root > 1e150:
-        raise ValueError(f"epsilon={epsilon} asks for more rows than there are numbers; raise it.")
-    return int(np.ceil(root**2))
+    return int(np.ceil(((complexity + deviation) / epsilon) ** 2))
 
 
 class EigenvalueGrowth(NamedTuple):
@@ -512,15 +456,12 @@ def eigenvalue_growth(
             f"sizes must be at least two numbers between 1 and the {n} rows, got {sizes.tolist()}."
         )
     random = check_random_state(random_state)
-    largest = np.empty((len(sizes), n_repeats))
-    smallest = np.empty((len(sizes), n_repeats))
-    for i, size in enumerate(sizes):
-        for j in range(n_repeats):
-            rows = random.permutation(n)[:size]
-            values = eigvalsh(K[np.ix_(rows, rows)])
-            largest[i, j] = values[-1]
-            smallest[i, j] = values[0]
-    noise = 1e-10 * np.maximum(np.abs(largest), np.abs(smallest)).mean(axis=1)
+    extremes = np.empty((2, len(sizes), n_repeats))
+    for i, j in np.ndindex(extremes.shape[1:]):
+        rows = random.permutation(n)[: sizes[i]]
+        extremes[:, i, j] = eigvalsh(K[np.ix_(rows, rows)])[[0, -1]]
+    smallest, largest = extremes
+    noise = 1e-10 * np.abs(extremes).max(axis=0).mean(axis=1)
     positive = _growth_exponent(sizes, largest.mean(axis=1), noise)
     negative = _growth_exponent(sizes, -smallest.mean(axis=1), noise)
     return EigenvalueGrowth(sizes, largest, smallest, positive, negative)
@@ -548,9 +489,3 @@ def _require(holds: bool, condition: str) -> None:
     """Raise ValueError if a theorem's condition does not hold."""
     if not holds:
         raise ValueError(f"the theorem needs {condition}.")
-
-
-def _less_slack(exponent: float, epsilon: float) -> float:
-    """The exponent less the theorem's slack."""
-    _require(0 <= epsilon < exponent, f"epsilon in [0, {exponent:.4g}), got {epsilon}")
-    return float(exponent - epsilon)
