@@ -344,16 +344,6 @@ def test_comparisons_with_other_items_say_what_columns_are():
         model.predict(X[:5] @ X[:5].T)
 
 
-def test_classifiers_and_regressors_name_each_others_methods():
-    X = np.random.default_rng(0).normal(size=(12, 3))
-    model = SimilarityRegressor()
-    assert not hasattr(model, "predict_set")
-    with pytest.raises(AttributeError, match="'predict_set'; use predict_interval"):
-        model.predict_set(X)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = model.nothing
-
-
 def test_a_matrix_that_knows_its_items_is_a_frame_with_names():
     X = np.random.default_rng(0).normal(size=(12, 3))
     D = np.linalg.norm(X[:, None] - X, axis=2)

@@ -28,7 +28,7 @@ from mercerless.core.blocks import check_rows, is_dask
 from mercerless.core.memory import with_settings
 from mercerless.core.optional import CallbackSupportMixin, with_callbacks
 from mercerless.core.threads import blas_threads
-from mercerless.core.timing import FitClock, fit_clock
+from mercerless.core.timing import FitClock
 from mercerless.core.validation import (
     align_columns,
     align_matrix,
@@ -111,19 +111,9 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
             if inspect.isfunction(method) and not hasattr(method, "_is_plain"):
                 setattr(cls, name, in_plain_surroundings(method))
         for method in filter(inspect.isfunction, vars(cls).values()):
-            method = inspect.unwrap(
-                method
-            )  # errors show this name, and the class may be a private base
-            method.__qualname__ = method.__name__
+            # errors show this name, and the class may be a private base
+            inspect.unwrap(method).__qualname__ = method.__name__
         super().__init_subclass__(**kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        other = {"predict_interval": "predict_set", "predict_set": "predict_interval"}.get(name)
-        if other is not None and hasattr(type(self), other):
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}; use {other}"
-            )
-        return object.__getattribute__(self, name)  # which raises again
 
     def _set_fitted(self, **attributes: Any) -> None:
         """Set all fitted attributes at once, and remove those of an earlier fit."""
@@ -138,8 +128,7 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
         """Report the beginning and the end of a fit to callbacks; yields the `Progress` that reports its steps."""
         context = self._init_callback_context(max_subtasks=max_subtasks)
         context.call_on_fit_task_begin(estimator=self)
-        with fit_clock(type(self).__name__) as clock:
-            yield Progress(self, context, clock)
+        yield Progress(self, context)
         context.call_on_fit_task_end(estimator=self)
 
 
@@ -395,10 +384,10 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 class Progress:
     """Reports the steps of a fit to the estimator's callbacks and to the clock, which announces long fits."""
 
-    def __init__(self, estimator: BaseEstimator, context: Any, clock: FitClock):
+    def __init__(self, estimator: BaseEstimator, context: Any):
         self.estimator = estimator
         self.context = context
-        self.clock = clock
+        self.clock = FitClock(type(estimator).__name__)
 
     def step(self, info: dict[str, Any]) -> bool:
         """Report that a step is done, named by ``info["stage"]``; True if a callback requests a stop."""

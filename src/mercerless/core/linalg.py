@@ -4,7 +4,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, get_lapack_funcs
+from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded, get_lapack_funcs
 from scipy.linalg.lapack import dgetrf
 
 
@@ -16,7 +16,7 @@ def factorize(A: NDArray, message: str) -> tuple[NDArray, NDArray]:
     lu, pivots, _ = dgetrf(A)
     size = np.abs(np.diag(lu))
     if not size.min() > len(A) * np.finfo(float).eps * size.max():
-        raise np.linalg.LinAlgError(message)
+        raise LinAlgError(message)
     return lu, pivots
 
 
@@ -28,22 +28,16 @@ def shifted_systems(A: NDArray, B: NDArray, shifts: NDArray) -> tuple[NDArray, N
     """
     quadratic = np.full(len(shifts), np.inf)
     logdet = np.full(len(shifts), np.inf)
-    if len(A) == 1:  # which LAPACK does not take
-        A = np.diag([A[0, 0], 1.0])
-        B = np.vstack([B, np.zeros_like(B)])
-        quadratic, logdet = shifted_systems(A, B, shifts)
-        return quadratic, logdet - np.log1p(shifts)
     tridiagonal = Tridiagonal.of(A)
     R = tridiagonal.reflect(np.asarray(B, dtype=np.float64), "T")
-    diagonal = tridiagonal.diagonal
-    factorize_definite, solve = get_lapack_funcs(("pttrf", "pttrs"), (diagonal,))
+    bands = np.vstack([tridiagonal.diagonal, np.append(tridiagonal.below, 0.0)])
     for i, shift in enumerate(shifts):
-        pivots, factors, info = factorize_definite(diagonal + shift, tridiagonal.below)
-        if info != 0:
+        try:
+            factor = cholesky_banded(bands + [[shift], [0.0]], lower=True, check_finite=False)
+        except LinAlgError:
             continue
-        solution, _ = solve(pivots, factors, R)
-        quadratic[i] = np.sum(R * solution)
-        logdet[i] = np.sum(np.log(pivots))
+        quadratic[i] = np.sum(R * cho_solve_banded((factor, True), R, check_finite=False))
+        logdet[i] = 2.0 * np.sum(np.log(factor[0]))
     return quadratic, logdet
 
 

@@ -122,10 +122,7 @@ def as_items(X: Any) -> NDArray:
         *((2, kind) for kind in "biuf"),
     }:
         return X
-    items = np.empty(len(X), dtype=object)
-    for i, item in enumerate(X):  # one by one: NumPy would look into a list of equally long items
-        items[i] = item
-    return items
+    return np.fromiter(X, dtype=object, count=len(X))
 
 
 def check_matrix(X: Any, name: str = "X") -> None:
@@ -488,15 +485,19 @@ def warn_if_useless(
     constant: NDArray,
     name: str,
     weight: NDArray | None = None,
+    *,
     capped: bool = True,
+    fewest: int = 20,
+    margin: float = 1e-6,
 ) -> None:
     """Warn when held-out losses are worse than a constant's on the same rows by more than three standard errors.
 
     `constant` has the losses of the best constant that does not know the row. Without `capped` rows count in full
-    however large their loss: for rare classes, a model gains on few rows only.
+    however large their loss: for rare classes, a model gains on few rows only. `fewest` rows are needed, and a
+    difference of more than the share `margin` of the constant's loss.
     """
     weight = weights_or_ones(weight, len(losses))
-    if len(losses) < 20 or not np.all(np.isfinite(constant)):
+    if len(losses) < fewest or not np.all(np.isfinite(constant)):
         return
     mean_constant = float(np.average(constant, weights=weight))
     if mean_constant == 0.0:
@@ -507,24 +508,19 @@ def warn_if_useless(
     difference = np.minimum(losses, cap) - np.minimum(constant, cap)
     mean = np.average(difference, weights=weight)
     error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()
-    if mean > 3.0 * error and mean > 1e-6 * mean_constant:
-        _warn_useless(name, float(np.average(losses, weights=weight)) / mean_constant)
+    if mean > max(3.0 * error, margin * mean_constant):
+        ratio = float(np.average(losses, weights=weight)) / mean_constant
+        warn(
+            f"{name} is worse than a constant on held-out training rows: its mean loss is "
+            f"{ratio:.3g} times as large. Check that similarities are not taken for distances or "
+            "the other way round, and that rows and labels are in the same order.",
+            UselessModelWarning,
+        )
 
 
 def warn_if_folds_are_useless(errors: NDArray, name: str) -> None:
-    """Warn when the folds' errors, relative to those of a constant, are above one by three standard errors."""
-    capped = np.minimum(errors, 10.0)
-    if len(errors) >= 3 and capped.mean() - 3.0 * capped.std(ddof=1) / np.sqrt(len(errors)) > 1.05:
-        _warn_useless(name, float(errors.mean()))
-
-
-def _warn_useless(name: str, error: float) -> None:
-    warn(
-        f"{name} is worse than a constant on held-out training rows: its mean loss is {error:.3g} "
-        "times as large. Check that similarities are not taken for distances or the other way "
-        "round, and that rows and labels are in the same order.",
-        UselessModelWarning,
-    )
+    """Warn when the folds' errors, relative to those of a constant, are clearly above one."""
+    warn_if_useless(errors, np.ones(len(errors)), name, fewest=3, margin=0.05)
 
 
 def leave_one_out_constant(Y: NDArray, weight: NDArray | None = None) -> NDArray:
