@@ -101,7 +101,7 @@ class SparseRows(MatrixFunction):
     symmetric = True
     is_similarity = True
     _pairs_at_once = 2**24
-    _depends_on_pairs_only = True
+    _is_checked = False
 
     def __init__(self, metric: str = "cosine"):
         self.metric = metric
@@ -123,10 +123,7 @@ class SparseRows(MatrixFunction):
         X = csr_array(X)
         if not np.isfinite(X.data).all():
             raise ValueError("X has entries that are NaN or infinite; replace them first.")
-        rows = np.empty(X.shape[0], dtype=object)
-        for i in range(len(rows)):
-            rows[i] = X[[i]]
-        return rows
+        return np.fromiter((X[[i]] for i in range(X.shape[0])), dtype=object, count=X.shape[0])
 
     def function(self, A: Any, B: Any) -> NDArray:  # type: ignore[override]
         """The values of all pairs.
@@ -260,15 +257,14 @@ class Gower(Kernel):
                 f"X has {cells.shape[1]} columns but Gower's similarity was made for {len(ranges)}."
             )
         known = np.array([[not _is_gap(value) for value in row] for row in cells], dtype=bool)
-        values = np.zeros(cells.shape, dtype=object)
-        values[known] = cells[known]
+        values = np.where(known, cells, 0)
         for j in np.flatnonzero(~np.isnan(ranges)):
             words = [value for value in values[:, j] if not isinstance(value, _number_types())]
             if words:
                 raise ValueError(
                     f"Column {j} held numbers and now holds {words[0]!r}; pass a number or a gap."
                 )
-        return values, known.reshape(cells.shape)
+        return values, known
 
     @staticmethod
     def _block(A, has_a, B, has_b, ranges):
@@ -311,16 +307,11 @@ def _cells(X: Any, names: list | None) -> NDArray:
                 raise ValueError(f"X lacks the column {missing[0]!r} of the training rows.")
             row = row[names]
         rows.append(list(row))
-    cells = np.empty((len(rows), len(rows[0])), dtype=object)
-    for i, row in enumerate(rows):
-        cells[i] = row
-    return cells
+    return np.array(rows, dtype=object)
 
 
 def _is_gap(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 #: Similarities of strings by name: rapidfuzz's distances, normalized to 1 for equal strings, and ratios of words.
@@ -366,7 +357,7 @@ class Strings(MatrixFunction):
     symmetric = True
     is_similarity = True
     _pairs_at_once = 2**22
-    _depends_on_pairs_only = True
+    _is_checked = False
 
     def __init__(self, similarity: str = "levenshtein", n_jobs: int | None = None):
         self.similarity = similarity
@@ -380,11 +371,6 @@ class Strings(MatrixFunction):
     def _check_items(self, items: NDArray) -> None:
         check_option("similarity", self.similarity, STRING_SIMILARITIES)
         _check_types(items, str, self.similarity, "strings")
-
-    def _mirror(self, square: NDArray, start: int) -> None:
-        """Jaro's directions may differ in the last digits; the upper one counts."""
-        i, j = np.triu_indices(len(square), 1)
-        square[j, i] = square[i, j]
 
     def function(self, A: list[str], B: list[str]) -> NDArray:  # type: ignore[override]
         """The similarities of all pairs.
@@ -453,7 +439,7 @@ class Series(MatrixFunction):
     """
 
     symmetric = True
-    _depends_on_pairs_only = True
+    _is_checked = False
 
     def __init__(
         self,
