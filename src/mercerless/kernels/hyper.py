@@ -431,8 +431,7 @@ class TensorHyper(BaseEstimator):
         Gaussian(self.length_scale)._check_features(n_features)
         check_number("item_noise", self.item_noise, zero=True)
         check_option("trend", self.trend, ("distance", "features", None))
-        if self.n_knots < 2:
-            raise ValueError(f"n_knots must be at least 2, not {self.n_knots}.")
+        check_number("n_knots", self.n_knots, whole=True)
 
     def items(self, X: NDArray, Y: NDArray | None = None) -> NDArray:
         """The item kernel without the noise: ``exp(-|x - y|^2 / (2 length_scale^2))``."""

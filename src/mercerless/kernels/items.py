@@ -190,11 +190,7 @@ def _number(value: Any) -> float:
     """The returned value as a finite number; NaN for None."""
     if value is None:
         return np.nan
-    if getattr(value, "shape", ()):
-        if np.size(value) != 1:
-            raise TypeError(f"it returned an array of shape {np.shape(value)}")
-        value = np.reshape(value, ())[()]
-    number = float(value)
+    number = float(value.item() if hasattr(value, "item") else value)
     if not math.isfinite(number):
         raise ValueError(f"it returned {number}, which is not a finite number")
     return number

@@ -166,6 +166,10 @@ def _sparse_chi2(X: csr_array, Y: csr_array) -> NDArray:
     return np.exp(-distances)
 
 
+#: Types of the cells of a column of numbers.
+NUMBERS = (int, float, np.number, np.bool_)
+
+
 class Gower(Kernel):
     """Gower's similarity of rows of mixed tables with gaps: the mean over the columns that both rows have.
 
@@ -219,7 +223,7 @@ class Gower(Kernel):
         ranges = []
         for column in _cells(X, names).T:
             known = [value for value in column if not _is_gap(value)]
-            is_numeric = bool(known) and all(isinstance(value, _number_types()) for value in known)
+            is_numeric = bool(known) and all(isinstance(value, NUMBERS) for value in known)
             ranges.append(float(max(known)) - float(min(known)) if is_numeric else np.nan)
         return cls(ranges, names)
 
@@ -259,7 +263,7 @@ class Gower(Kernel):
         known = np.array([[not _is_gap(value) for value in row] for row in cells], dtype=bool)
         values = np.where(known, cells, 0)
         for j in np.flatnonzero(~np.isnan(ranges)):
-            words = [value for value in values[:, j] if not isinstance(value, _number_types())]
+            words = [value for value in values[:, j] if not isinstance(value, NUMBERS)]
             if words:
                 raise ValueError(
                     f"Column {j} held numbers and now holds {words[0]!r}; pass a number or a gap."
@@ -281,10 +285,6 @@ class Gower(Kernel):
             n_known += both
         with np.errstate(invalid="ignore"):
             return total / n_known
-
-
-def _number_types() -> tuple[type, ...]:
-    return (int, float, np.number, np.bool_)
 
 
 def _cells(X: Any, names: list | None) -> NDArray:
