@@ -165,7 +165,9 @@ class Kernel(BaseEstimator):
         def pull(rows: slice) -> NDArray:
             return self._pull(X[rows], Y, G[rows], prepared, rows)
 
-        return np.sum(over_row_blocks(pull, len(X), len(Y), 8), axis=0) * self._chain()
+        total = np.sum(over_row_blocks(pull, len(X), len(Y), 8), axis=0)
+        # d parameter / d theta, entry by entry
+        return total * np.where(self._is_log(), self._current(), 1.0)
 
     def _prepare(self, X: NDArray, Y: NDArray) -> Any:
         """Precompute the values that all row blocks share (row norms, scaled copies)."""
@@ -248,10 +250,6 @@ class Kernel(BaseEstimator):
             new, rest = np.split(rest, [int(np.prod(shape))])
             values[p.name] = new.reshape(shape) if shape else float(new[0])
         return clone(self).set_params(**values)
-
-    def _chain(self) -> NDArray:
-        """d parameter / d theta, entry by entry."""
-        return np.where(self._is_log(), self._current(), 1.0)
 
     def __add__(self, other: "Kernel | float") -> "Kernel":
         return Sum(self, _as_operand(other))

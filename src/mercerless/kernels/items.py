@@ -103,7 +103,8 @@ class PairFunction(_OfItems):
         if mirrors and n > 1 and meter.done:
             i = np.linspace(0, n - 2, 10).astype(int)
             j = i + 1 + np.arange(10) % (n - 1 - i)
-            back = _values(self._plain_function(), list(rows[j]), list(rows[i]), (j, i))
+            plain = self.function.function if isinstance(self.function, Cached) else self.function
+            back = _values(plain, list(rows[j]), list(rows[i]), (j, i))
             self._check_directions(K[i, j], back, (i, j))
         return K
 
@@ -113,9 +114,6 @@ class PairFunction(_OfItems):
         parts = ((own[part], own[part]) for part in slices(0, len(items), 1000))
         found = self._compare(items, items, parts, Meter(len(items)))
         return np.concatenate([values for _, values in found])
-
-    def _plain_function(self) -> Callable[..., Any]:
-        return self.function.function if isinstance(self.function, Cached) else self.function
 
     def _compare(
         self, rows: NDArray, columns: NDArray, parts: Iterable[Pairs], meter: Meter

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, vstack
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from mercerless.core.folds import by_appearance
 from mercerless.core.memory import check_memory, row_blocks
 from mercerless.core.optional import import_optional
 from mercerless.core.validation import as_items, check_option, check_real
@@ -236,12 +237,14 @@ class Gower(Kernel):
                 )
             return Gower.of(X)(X)
         ranges = np.asarray(self.ranges, dtype=float)
-        left = self._encode(_cells(X, self.names), ranges)
-        right = left if Y is None or Y is X else self._encode(_cells(Y, self.names), ranges)
-        check_memory(8.0 * len(left[0]) * len(right[0]), "The matrix of Gower's similarities")
-        out = np.empty((len(left[0]), len(right[0])))
-        for rows in row_blocks(len(out), 64.0 * out.shape[1], 2**23):
-            out[rows] = self._block(left[0][rows], left[1][rows], *right, ranges)
+        left = _cells(X, self.names, len(ranges))
+        right = left if Y is None or Y is X else _cells(Y, self.names, len(ranges))
+        n, m = len(left), len(right)
+        check_memory(8.0 * n * m, "The matrix of Gower's similarities")
+        values = self._encode(np.vstack([left, right]), ranges)
+        out = np.empty((n, m))
+        for rows in row_blocks(n, 64.0 * m, 2**23):
+            out[rows] = self._block(values[:n][rows], values[n:], ranges)
         if np.isnan(out).any():
             i, j = np.argwhere(np.isnan(out))[0]
             raise ValueError(
@@ -254,51 +257,45 @@ class Gower(Kernel):
         return np.ones(len(as_items(X)))
 
     @staticmethod
-    def _encode(cells: NDArray, ranges: NDArray) -> tuple[NDArray, NDArray]:
-        """Numbers as they are and words as numbers of their own, and which cells are known."""
-        if cells.shape[1] != len(ranges):
-            raise ValueError(
-                f"X has {cells.shape[1]} columns but Gower's similarity was made for {len(ranges)}."
-            )
-        known = np.array([[not _is_gap(value) for value in row] for row in cells], dtype=bool)
-        values = np.where(known, cells, 0)
-        for j in np.flatnonzero(~np.isnan(ranges)):
-            words = [value for value in values[:, j] if not isinstance(value, NUMBERS)]
-            if words:
+    def _encode(cells: NDArray, ranges: NDArray) -> NDArray:
+        """Numbers as they are, words as numbers of their own, and NaN for gaps."""
+        values = np.full(cells.shape, np.nan)
+        for j, width in enumerate(ranges):
+            known = np.flatnonzero([not _is_gap(value) for value in cells[:, j]])
+            column = cells[known, j]
+            words = [value for value in column if not isinstance(value, NUMBERS)]
+            if np.isnan(width):
+                column = by_appearance(column)
+            elif words:
                 raise ValueError(
                     f"Column {j} held numbers and now holds {words[0]!r}; pass a number or a gap."
                 )
-        return values, known
+            values[known, j] = column
+        return values
 
     @staticmethod
-    def _block(A, has_a, B, has_b, ranges):
+    def _block(A: NDArray, B: NDArray, ranges: NDArray) -> NDArray:
         total = np.zeros((len(A), len(B)))
         n_known = np.zeros((len(A), len(B)))
-        for j, width in enumerate(ranges):
-            both = has_a[:, j][:, None] & has_b[:, j]
+        for a, b, width in zip(A.T, B.T, ranges):
+            distance = np.abs(a[:, None] - b)
+            alike = np.maximum(1.0 - distance / (width or 1.0), 0.0)
             if np.isnan(width):
-                alike = (A[:, j][:, None] == B[:, j]).astype(float)
-            else:
-                distance = np.abs(A[:, j].astype(float)[:, None] - B[:, j].astype(float))
-                alike = np.maximum(1.0 - distance / (width or 1.0), 0.0)
+                alike = distance == 0.0
+            both = ~np.isnan(distance)
             total += np.where(both, alike, 0.0)
             n_known += both
         with np.errstate(invalid="ignore"):
             return total / n_known
 
 
-def _cells(X: Any, names: list | None) -> NDArray:
+def _cells(X: Any, names: list | None, n_columns: int | None = None) -> NDArray:
     """The cells of a table or of a sequence of rows, of shape (n, n_columns); rows of data frames in this order."""
     items = as_items(X)
-    if items.ndim == 2:
-        return items.astype(object)
-    if any(not hasattr(row, "__len__") or isinstance(row, str) for row in items):
+    if items.ndim == 1 and any(
+        not hasattr(row, "__len__") or isinstance(row, str) for row in items
+    ):
         raise ValueError("Gower's similarity compares rows; pass a data frame or a list of rows.")
-    sizes = {len(row) for row in items}
-    if len(sizes) != 1:
-        raise ValueError(
-            f"Rows have {min(sizes)} to {max(sizes)} cells; pass rows of equal length."
-        )
     rows = []
     for row in items:
         if names is not None and hasattr(row, "reindex"):
@@ -307,6 +304,10 @@ def _cells(X: Any, names: list | None) -> NDArray:
                 raise ValueError(f"X lacks the column {missing[0]!r} of the training rows.")
             row = row[names]
         rows.append(list(row))
+    sizes = sorted({len(row) for row in rows})
+    if sizes != [n_columns or sizes[0]]:
+        expected = "rows of equal length" if n_columns is None else f"rows of {n_columns}"
+        raise ValueError(f"Rows have {' or '.join(map(str, sizes[:3]))} cells; pass {expected}.")
     return np.array(rows, dtype=object)
 
 
