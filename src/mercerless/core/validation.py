@@ -346,7 +346,7 @@ def check_number(
 def check_option(name: str, value: Any, options: Iterable[str | None]) -> None:
     """Raise if this is not one of the options: words, or None."""
     known = list(options)
-    if not ((value is None or isinstance(value, str)) and value in known):
+    if not (isinstance(value, (str, type(None))) and value in known):
         words = ", ".join(map(repr, known[:-1])) + " or " if len(known) > 1 else ""
         raise ValueError(f"{name}={value!r} is not known; use {words}{known[-1]!r}.")
 
@@ -387,8 +387,8 @@ def check_labels(y: Any, name: str) -> NDArray:
     y = column_or_1d(y, warn=True)
     if y.dtype == object:
         is_word = np.array([isinstance(label, str) for label in y])
-        rows = np.flatnonzero(np.isin(list(map(str, y)), ("None", "nan", "NaT", "<NA>")) & ~is_word)
-        if len(rows):
+        rows = [i for i, label in enumerate(y) if is_missing(label)]
+        if rows:
             raise ValueError(
                 f"y has no label in {len(rows)} of {len(y)} rows, the first in row {rows[0]} "
                 "counted from 0 (NaN or None); leave out the rows without a label."
@@ -403,6 +403,11 @@ def check_labels(y: Any, name: str) -> NDArray:
     check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_classification_targets(y)
     return y
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this is None, NaN, NaT or pandas' NA."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def check_weight(sample_weight: Any, n: int) -> NDArray:

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from mercerless.core.folds import by_appearance
 from mercerless.core.memory import check_memory, row_blocks
 from mercerless.core.optional import import_optional
-from mercerless.core.validation import as_items, check_option, check_real
+from mercerless.core.validation import as_items, check_option, check_real, is_missing
 from mercerless.kernels.base import Kernel
 from mercerless.kernels.items import MatrixFunction
 
@@ -223,7 +223,7 @@ class Gower(Kernel):
         names = list(first.index) if hasattr(first, "index") and hasattr(first, "iloc") else None
         ranges = []
         for column in _cells(X, names).T:
-            known = [value for value in column if not _is_gap(value)]
+            known = [value for value in column if not is_missing(value)]
             is_numeric = bool(known) and all(isinstance(value, NUMBERS) for value in known)
             ranges.append(float(max(known)) - float(min(known)) if is_numeric else np.nan)
         return cls(ranges, names)
@@ -261,7 +261,7 @@ class Gower(Kernel):
         """Numbers as they are, words as numbers of their own, and NaN for gaps."""
         values = np.full(cells.shape, np.nan)
         for j, width in enumerate(ranges):
-            known = np.flatnonzero([not _is_gap(value) for value in cells[:, j]])
+            known = np.flatnonzero([not is_missing(value) for value in cells[:, j]])
             column = cells[known, j]
             words = [value for value in column if not isinstance(value, NUMBERS)]
             if np.isnan(width):
@@ -309,10 +309,6 @@ def _cells(X: Any, names: list | None, n_columns: int | None = None) -> NDArray:
         expected = "rows of equal length" if n_columns is None else f"rows of {n_columns}"
         raise ValueError(f"Rows have {' or '.join(map(str, sizes[:3]))} cells; pass {expected}.")
     return np.array(rows, dtype=object)
-
-
-def _is_gap(value: Any) -> bool:
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 #: Similarities of strings by name: rapidfuzz's distances, normalized to 1 for equal strings, and ratios of words.
