@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from oracles.krein import (
@@ -16,7 +16,6 @@ from oracles.krein import (
 from sklearn.svm import SVC
 
 from mercerless.core.descent import minimize_with_restarts
-from mercerless.core.linalg import cauchy_factors
 from mercerless.core.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
 from mercerless.kernels import TL1, DeltaGauss, Gaussian
 from mercerless.krein.solver import (
@@ -269,28 +268,6 @@ def test_gradient_with_dropped_eigenvalues_against_central_differences(constrain
         up, down = (loss(K + t * change, K_val + t * change_val).loss for t in (h, -h))
         ours = np.sum(found.train * change) + np.sum(found.validation * change_val)
         assert_allclose(ours, (up - down) / (2 * h), rtol=1e-5, atol=1e-7 * found.loss)
-
-
-@given(
-    sizes=st.tuples(st.integers(1, 80), st.integers(1, 80)),
-    digits=st.tuples(st.floats(0.0, 13.0), st.floats(0.0, 13.0)),
-    seed=st.integers(0, 2**16),
-)
-@settings(max_examples=50, deadline=None)
-def test_factors_of_a_cauchy_matrix(sizes, digits, seed):
-    """Every entry is exact, however small, on either side and for any ranges; a smaller rank would not do."""
-    rng = np.random.default_rng(seed)
-    x, y = (np.sort(10 ** rng.uniform(-d, 0.0, size)) for size, d in zip(sizes, digits))
-    y = -y[::-1] * 10 ** rng.uniform(-6.0, 6.0)
-    if seed % 3 == 0:  # around zero, below x
-        y = 0.99 * x[0] * np.sort(rng.uniform(-1.0, 1.0, len(y)))
-    if seed % 2:
-        x, y = -x[::-1], -y[::-1]
-    factors = cauchy_factors(x, y, min(sizes))
-    assume(factors is not None)  # few values may have no good pivots
-    left, right = factors
-    assert_allclose((left @ right.T) * (x[:, None] - y), 1.0, rtol=1e-12)
-    assert cauchy_factors(x, y, left.shape[1] - 1) is None
 
 
 def test_gradient_without_the_cross_terms_would_be_wrong():
