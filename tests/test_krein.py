@@ -11,12 +11,11 @@ from oracles.krein import (
     dense_two_penalties,
     gander_multiplier,
     sphere_objective,
-    squared_hinge_objective,
 )
 from sklearn.svm import SVC
 
 from mercerless.core.descent import minimize_with_restarts
-from mercerless.core.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
+from mercerless.core.svm import hinge_machines, stabilize, tube_machine
 from mercerless.kernels import TL1, DeltaGauss, Gaussian
 from mercerless.krein.solver import (
     REGULARIZERS,
@@ -389,25 +388,6 @@ def test_weighted_stabilization_equals_repeated_rows():
     assert_allclose(K @ once, K[:, index] @ again, atol=1e-10)
 
 
-@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
-def test_squared_hinge_gap_and_optimality(C):
-    K, y = indefinite()
-    P = stabilize(K).kernel
-    machine = squared_hinge_machine(P, y, C)
-    assert abs(machine.gap) < 1e-10
-    value = squared_hinge_objective(P, y, C, machine.coef, machine.intercept)
-    rng = np.random.default_rng(0)
-    for size in (1e-1, 1e-3):
-        other = squared_hinge_objective(
-            P,
-            y,
-            C,
-            machine.coef + size * rng.standard_normal(60),
-            machine.intercept + size * rng.standard_normal(),
-        )
-        assert value <= other
-
-
 @pytest.mark.parametrize("tol", [0.5, 1e-2, 1e-6])
 def test_hinge_and_tube_gaps_bound_the_error(tol):
     rng = np.random.default_rng(0)
@@ -457,9 +437,9 @@ def test_all_pairs_in_one_call_are_the_machines_of_the_pairs(n_classes):
 def test_one_class_machines_are_constant():
     K, _ = indefinite(5)
     ones = np.ones(5)
-    for machine in (hinge_machine(K @ K, ones), squared_hinge_machine(K @ K, ones)):
-        assert_allclose(K @ K @ machine.coef + machine.intercept, 1.0)
-        assert machine.gap == 0.0
+    machine = hinge_machine(K @ K, ones)
+    assert_allclose(K @ K @ machine.coef + machine.intercept, 1.0)
+    assert machine.gap == 0.0
     # the middle of three classes has no rows: its pairs give the class that has
     first, _, last = hinge_machines(K @ K, np.array([0, 2, 0, 2, 0]), 3)
     for machine, sign in ((first, -1.0), (last, 1.0)):

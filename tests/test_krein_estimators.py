@@ -415,16 +415,15 @@ def test_svc_scores_follow_the_votes():
     assert model.score(X, y) > 0.93
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_svc_penalty_of_the_negative_part(loss):
+def test_svc_penalty_of_the_negative_part():
     X, y = data()
     K = DeltaGauss(2.0, 0.5)(X)
     labels = y > 1
-    clipped = KreinSVC("precomputed", negative_penalty=np.inf, loss=loss).fit(K, labels)
+    clipped = KreinSVC("precomputed", negative_penalty=np.inf).fit(K, labels)
     s, V = np.linalg.eigh(K)
     projected = V[:, s < -1e-9].T @ clipped.dual_coef_.T
     assert np.abs(projected).max() < 1e-10
-    flipped = KreinSVC("precomputed", loss=loss).fit(K, labels)
+    flipped = KreinSVC("precomputed").fit(K, labels)
     assert np.abs(V[:, s < -1e-9].T @ flipped.dual_coef_.T).max() > 1e-3
 
 
@@ -527,8 +526,6 @@ def test_bad_weights_and_labels():
     # its certificate was not a number
     with pytest.raises(ValueError, match="C=inf must be a positive finite number"):
         KreinSVC(C=np.inf).fit(X, y > 0)
-    with pytest.raises(ValueError, match="loss='log' is not known; use 'hinge' or 'squared_hinge'"):
-        KreinSVC(loss="log").fit(X, y > 0)
     with pytest.raises(ValueError, match="epsilon=-1 must be a nonnegative number"):
         KreinSVR(epsilon=-1).fit(X, y)
 
