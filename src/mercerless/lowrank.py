@@ -1,6 +1,6 @@
 """Low-rank approximations of kernel matrices, block by block: pivoted Cholesky, indefinite Nystroem, landmarks."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -182,6 +182,10 @@ class LowRank(NamedTuple):
         return LandmarkMap(kernel, landmarks, self.transform * np.sqrt(np.abs(self.values)))
 
 
+#: How landmarks can be chosen.
+METHODS = ("uniform", "kmeans", "pivoted")
+
+
 class Landmarks(BaseEstimator):
     """How many landmarks to use, and how to choose them: for the `landmarks` of an estimator.
 
@@ -207,21 +211,16 @@ class Landmarks(BaseEstimator):
     20
     """
 
-    #: How rows can be chosen.
-    _methods_of_rows: ClassVar[tuple[str, ...]] = ("uniform", "kmeans", "pivoted")
-
     def __init__(self, number: int = 1000, method: str = "uniform"):
         self.number = number
         self.method = method
 
 
-def as_landmarks(
-    n_landmarks: Any, methods: tuple[str, ...] = Landmarks._methods_of_rows
-) -> Landmarks:
+def as_landmarks(n_landmarks: Any) -> Landmarks:
     """A number or `Landmarks`, checked, as `Landmarks`."""
     landmarks = n_landmarks if isinstance(n_landmarks, Landmarks) else Landmarks(n_landmarks)
     check_number("landmarks", landmarks.number, whole=True)
-    check_option("method", landmarks.method, methods)
+    check_option("method", landmarks.method, METHODS)
     return landmarks
 
 
@@ -264,7 +263,7 @@ def select_landmarks(
     """
     X = _indexable(kernel, X)
     n = len(X)
-    check_option("method", method, Landmarks._methods_of_rows)
+    check_option("method", method, METHODS)
     if not 1 <= n_landmarks <= n:
         raise ValueError(
             f"n_landmarks={n_landmarks} must lie between 1 and the number of rows, {n}."

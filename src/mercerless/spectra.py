@@ -483,16 +483,16 @@ def _are_distances(K: NDArray) -> bool:
     return bool(K.min() >= -close and np.abs(np.diagonal(K)).max() <= close)
 
 
-def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "kind") -> str:
+def check_kind(K: NDArray, kind: str = "auto", name: str = "X") -> str:
     """The kind of a matrix, given or detected by `matrix_kind`; raises if it cannot be detected or is contradicted."""
-    check_option(option, kind, ("auto", *KINDS))
+    check_option("kind", kind, ("auto", *KINDS))
     check_size(K, name)
     if kind == "auto":
         guess = matrix_kind(K)
         if guess.kind is None:
             raise ValueError(
                 f"{name} may hold similarities or dissimilarities: {guess.reason}; say which with "
-                f"{option}='similarity', 'distance' or 'dissimilarity'."
+                f"kind='similarity', 'distance' or 'dissimilarity'."
             )
         return guess.kind
     if kind == "distance" and not _are_distances(K):
@@ -500,8 +500,8 @@ def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "k
         if K.min() < -_close_to_zero(K):
             problem = f"the smallest is {K.min():.3g} and must not be negative"
         raise ValueError(
-            f"{name} holds distances, but {problem}; correct it, or pass {option}='dissimilarity' "
-            f"if small values mean similar items, or {option}='similarity' if large values do."
+            f"{name} holds distances, but {problem}; correct it, or pass kind='dissimilarity' "
+            f"if small values mean similar items, or kind='similarity' if large values do."
         )
     return kind
 

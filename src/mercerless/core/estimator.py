@@ -120,8 +120,7 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
         validated = self._set_by_validation
         for name in [name for name in vars(self) if name.endswith("_") and name not in validated]:
             delattr(self, name)
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        self.__dict__.update(attributes)
 
     @contextmanager
     def _progress(self, max_subtasks: int | None = None) -> Iterator[Progress]:

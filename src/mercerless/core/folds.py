@@ -215,9 +215,10 @@ def fold_numbers(
 
 def count_folds(cv: Any) -> int:
     """How many folds a number as `cv` means."""
-    if cv is not None and cv < 2:
+    n_folds = 5 if cv is None else int(cv)
+    if n_folds < 2:
         raise ValueError(f"cv={cv} must be at least 2 folds.")
-    return 5 if cv is None else int(cv)
+    return n_folds
 
 
 def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray | None:

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar
@@ -84,24 +84,17 @@ def progress_setting() -> bool | None:
 def available_memory() -> int:
     """Bytes that this process can still use: of the machine and of its control group; 4 GiB if neither is known."""
     sizes = []
-    try:
-        with open("/proc/meminfo") as lines:
-            sizes += [
-                int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")
-            ]
-    except OSError:
-        try:
+    with suppress(OSError), open("/proc/meminfo") as lines:
+        sizes += [int(line.split()[1]) * 1024 for line in lines if "MemAvailable:" in line]
+    if not sizes:
+        with suppress(AttributeError, ValueError, OSError):
             sizes.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-        except (AttributeError, ValueError, OSError):
-            pass
-    try:
-        with (
-            open("/sys/fs/cgroup/memory.max") as limit,
-            open("/sys/fs/cgroup/memory.current") as current,
-        ):
-            sizes.append(int(limit.read()) - int(current.read()))
-    except (OSError, ValueError):
-        pass
+    with (
+        suppress(OSError, ValueError),
+        open("/sys/fs/cgroup/memory.max") as limit,
+        open("/sys/fs/cgroup/memory.current") as current,
+    ):
+        sizes.append(int(limit.read()) - int(current.read()))
     return max(0, min(sizes, default=2**32))
 
 

@@ -103,17 +103,11 @@ class Reasons(NamedTuple):
             The name.
         """
         item = int(self.items[index, place])
-        name = f"item {item}"
-        if names is not None:
-            name = str(names[item])
-        given = None
-        if self.given is not None:
-            given = self.given[index, place]
+        name = f"item {item}" if names is None else str(names[item])
+        given = None if self.given is None else self.given[index, place]
         if given is None:
             return name
-        if isinstance(given, float):
-            return f"{name} ({given:.4g})"
-        return f"{name} ({given})"
+        return f"{name} ({given:.4g})" if isinstance(given, float) else f"{name} ({given})"
 
 
 def pick(shares: NDArray, k: int) -> tuple[NDArray, NDArray, NDArray]:

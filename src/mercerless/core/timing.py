@@ -61,10 +61,9 @@ def _print(line: str) -> None:
 
 def _shows_lines() -> bool:
     """Whether lines of progress are printed: as `config_context` sets it, else in terminals and notebooks."""
+    is_watched = "ipykernel" in sys.modules or bool(getattr(sys.stderr, "isatty", bool)())
     setting = progress_setting()
-    if setting is not None:
-        return setting
-    return "ipykernel" in sys.modules or bool(getattr(sys.stderr, "isatty", bool)())
+    return is_watched if setting is None else setting
 
 
 def format_seconds(seconds: float) -> str:

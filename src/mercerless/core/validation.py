@@ -157,9 +157,8 @@ def labels_of(table: Any, axis: str = "columns") -> list[str] | None:
 
 def column_labels(estimator: Any) -> list[str] | None:
     """Labels of the columns that an estimator was fitted on, None if there were none."""
-    labels = getattr(estimator, "_column_labels", None)
-    if labels is None:
-        labels = getattr(estimator, "feature_names_in_", None)
+    names = getattr(estimator, "feature_names_in_", None)
+    labels = getattr(estimator, "_column_labels", None) or names
     return None if labels is None else list(map(str, labels))
 
 
@@ -225,10 +224,8 @@ def check_row_order(X: Any, *values: Any) -> None:
     *values : object
         Targets, weights or groups, one for each row; only those with a pandas index are looked at.
     """
-    tables = [X]
-    if isinstance(X, dict):
-        tables = list(X.values())
-    elif isinstance(X, (list, tuple)):
+    tables = list(X.values()) if isinstance(X, dict) else [X]
+    if isinstance(X, (list, tuple)):
         tables = [table for table in X if getattr(table, "ndim", 0) == 2]
     rows = next((table.index for table in tables if _has_index(table)), None)
     for given in filter(_has_index, values):
@@ -507,9 +504,8 @@ def warn_if_useless(
     mean_constant = float(np.average(constant, weights=weight))
     if mean_constant == 0.0:
         return
-    cap = np.inf
-    if capped:
-        cap = 10.0 * mean_constant  # a few bad rows would otherwise also widen the standard error
+    # a few bad rows would otherwise also widen the standard error
+    cap = 10.0 * mean_constant if capped else np.inf
     difference = np.minimum(losses, cap) - np.minimum(constant, cap)
     mean = np.average(difference, weights=weight)
     error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()
