@@ -44,7 +44,7 @@ from mercerless.kernels import Kernel, PairFunction, as_kernel
 from mercerless.kernels.base import own_kernel
 from mercerless.kernels.items import takes_objects
 from mercerless.kernels.named import SPARSE_KERNELS, SparseRows
-from mercerless.lowrank import Landmarks, select_landmarks
+from mercerless.lowrank import as_landmarks, select_landmarks
 
 E = TypeVar("E")
 P = ParamSpec("P")
@@ -419,11 +419,10 @@ def pair_votes(scores: NDArray, n_classes: int) -> NDArray:
     return _ovr_decision_function(scores > 0, scores, n_classes)
 
 
-def landmark_rows(
-    kernel: Kernel, items: Any, landmarks: Landmarks | None, random_state: Any
-) -> NDArray:
+def landmark_rows(kernel: Kernel, items: Any, requested: Any, random_state: Any) -> NDArray:
     """Positions of the landmarks, ascending; of all items if None or more than these are requested."""
-    if landmarks is None or landmarks.number >= len(items):
+    landmarks = as_landmarks(len(items) if requested is None else requested)
+    if landmarks.number >= len(items):
         return np.arange(len(items))
     chosen = select_landmarks(kernel, items, landmarks.number, landmarks.method, random_state)
     return np.sort(chosen)

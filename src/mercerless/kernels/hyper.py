@@ -75,11 +75,6 @@ class HyperKernel(BaseEstimator):
         """
         pairs = check_pairs(pairs, "pairs")
         others = pairs if others is None else check_pairs(others, "others")
-        if pairs.shape[2] != others.shape[2]:
-            raise ValueError(
-                f"pairs have {pairs.shape[2]} features but others have {others.shape[2]}; both "
-                "need the same columns."
-            )
         self._check(pairs.shape[2])
         values = self._sections(pairs[:, 0], pairs[:, 1], self.centers_of(others))
         values *= self.center_scale(others)
