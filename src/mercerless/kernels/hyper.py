@@ -441,40 +441,25 @@ class TensorHyper(BaseEstimator):
         quantiles = np.quantile(distances, np.linspace(0, 1, self.n_knots)[1:])
         return np.unique(np.append(0.0, quantiles))
 
-    def trends(self, X: NDArray, Y: NDArray, knots: NDArray, same: NDArray) -> list[NDArray]:
+    def trends(self, X: NDArray, Y: NDArray, knots: NDArray, same: NDArray) -> Iterator[NDArray]:
         """The trend functions of rows X and columns Y; ``same`` marks pairs of one item.
 
         They are 1; whether both are one item; the hat functions but the first, since together they sum to 1; and with
         ``trend="features"`` those of single features.
         """
         if self.trend is None:
-            return []
+            return
         distance = cdist(X, Y)
         position = np.interp(distance, knots, np.arange(len(knots)))
-        hats = [np.maximum(1.0 - np.abs(position - k), 0.0) for k in range(1, len(knots))]
-        functions = [np.ones_like(distance), same.astype(distance.dtype), *hats]
-        for apart in self._apart(X, Y):
-            functions += [apart, apart**2]
-        return functions
-
-    def _apart(self, X: NDArray, Y: NDArray) -> Iterator[NDArray]:
-        """The differences of rows in every feature, if the trend has functions of them."""
+        yield np.ones_like(distance)
+        yield same.astype(distance.dtype)
+        for k in range(1, len(knots)):
+            yield np.maximum(1.0 - np.abs(position - k), 0.0)
         if self.trend == "features":
             for left, right in zip(X.T, Y.T):
-                yield np.abs(left[:, None] - right)
-
-    def trend_values(
-        self, X: NDArray, Y: NDArray, knots: NDArray, coef: NDArray, same: NDArray
-    ) -> NDArray | float:
-        """The trend ``sum_l coef_l F_l`` of `trends`, its distance part as one piecewise linear function."""
-        if self.trend is None:
-            return 0.0
-        of_distance, of_features = np.split(coef[2:], [len(knots) - 1])
-        values = np.interp(cdist(X, Y), knots, np.append(0.0, of_distance))
-        values += coef[0] + coef[1] * same
-        for apart, (first, second) in zip(self._apart(X, Y), of_features.reshape(-1, 2)):
-            values += first * apart + second * apart**2
-        return values
+                apart = np.abs(left[:, None] - right)
+                yield apart
+                yield apart**2
 
 
 def _square(A: NDArray) -> NDArray:

@@ -221,6 +221,8 @@ class TensorExpansion(_LearnedKernel):
         values[:, old_y] = left @ self.item_coef[:, y[old_y]]
         values[old_x] = (right @ self.item_coef[:, x[old_x]]).T
         same = x[:, None] == y
-        values += self.hyper_kernel.trend_values(X, Y, self.knots, self.trend_coef, same)
+        trends = self.hyper_kernel.trends(X, Y, self.knots, same)
+        for coef, trend in zip(self.trend_coef, trends):
+            values += coef * trend
         values[np.ix_(old_x, old_y)] = self.item_values[np.ix_(x[old_x], y[old_y])]
         out[...] = values
