@@ -103,11 +103,10 @@ def _warn_of_missed_class(
     worst = int(chance.argmin())
     if chance[worst] >= 0.05 / len(names):
         return
-    need = int(np.ceil(coverage / (1.0 - coverage) - 1e-9))
     warn(
         f"The sets cover {coverage:.0%} of all items, but only {covered[worst] / counts[worst]:.0%} "
         f"of those of class {names[worst]!s}, out of fold; pass by_class=True to cover every class "
-        f"as often (it needs {need} items of each)."
+        "as often."
     )
 
 

@@ -70,11 +70,11 @@ def in_plain_surroundings(method: Callable[..., T]) -> Callable[..., T]:
         if len(values) > 1 or isinstance(args[0] if args else None, (dict, list, tuple)):
             rows, *others = (*args, *kwargs.values())
             check_row_order(rows, *others)
-        with np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"):
-            if sklearn.get_config()["transform_output"] == "default":
-                return method(self, *args, **kwargs)
-            with sklearn.config_context(transform_output="default"):
-                return method(self, *args, **kwargs)
+        with (
+            np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"),
+            sklearn.config_context(transform_output="default"),
+        ):
+            return method(self, *args, **kwargs)
 
     call._is_plain = True  # type: ignore[attr-defined]
     return call

@@ -96,7 +96,12 @@ def hinge_machines(
             n_iter = int(model.n_iter_[numbers[i, j]])
             rows = np.flatnonzero((labels == i) | (labels == j))
             sign = np.where(labels[rows] == j, 1.0, -1.0)
-            gap = _hinge_gap(K[np.ix_(rows, rows)], sign, beta[rows], b, C * weight[rows])
+            Kb = K[np.ix_(rows, rows)] @ beta[rows]
+            norm = beta[rows] @ Kb
+            loss = np.maximum(0.0, 1.0 - sign * (Kb + b))
+            gap = _relative(
+                norm / 2 + C * float(weight[rows] @ loss), np.abs(beta).sum() - norm / 2
+            )
         machines.append(Machine(beta, b, gap, n_iter))
     return machines
 
@@ -105,14 +110,6 @@ def single_precision_unit(K: NDArray) -> float:
     """A power of two near the largest entry: libsvm keeps matrices in single precision, from 1e-38 to 1e38."""
     largest = largest_entry(K)
     return float(np.ldexp(1.0, np.frexp(largest)[1])) if largest > 0.0 else 1.0
-
-
-def _hinge_gap(K: NDArray, sign: NDArray, beta: NDArray, b: float, cost: NDArray) -> float:
-    """The relative duality gap of a machine with hinge loss."""
-    Kb = K @ beta
-    norm = beta @ Kb
-    loss = np.maximum(0.0, 1.0 - sign * (Kb + b))
-    return _relative(norm / 2 + cost @ loss, np.abs(beta).sum() - norm / 2)
 
 
 def tube_machine(
