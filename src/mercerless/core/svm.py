@@ -97,11 +97,10 @@ def hinge_machines(
             rows = np.flatnonzero((labels == i) | (labels == j))
             sign = np.where(labels[rows] == j, 1.0, -1.0)
             Kb = K[np.ix_(rows, rows)] @ beta[rows]
-            norm = beta[rows] @ Kb
+            norm = float(beta[rows] @ Kb)
             loss = np.maximum(0.0, 1.0 - sign * (Kb + b))
-            gap = _relative(
-                norm / 2 + C * float(weight[rows] @ loss), np.abs(beta).sum() - norm / 2
-            )
+            primal = norm / 2 + C * float(weight[rows] @ loss)
+            gap = _relative(primal, float(np.abs(beta).sum() - norm / 2))
         machines.append(Machine(beta, b, gap, n_iter))
     return machines
 
