@@ -110,8 +110,9 @@ class PairFunction(_OfItems):
 
     def diag(self, X: Any) -> NDArray:
         items = as_items(X)
-        own = np.arange(len(items))
-        parts = ((own[part], own[part]) for part in slices(0, len(items), 1000))
+        parts = (
+            (own, own) for own in np.array_split(np.arange(len(items)), 1 + len(items) // 1000)
+        )
         found = self._compare(items, items, parts, Meter(len(items)))
         return np.concatenate([values for _, values in found])
 

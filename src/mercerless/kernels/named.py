@@ -386,11 +386,10 @@ class Strings(MatrixFunction):
         package = import_optional(f"rapidfuzz.{module}", "strings", "Comparing strings")
         process = import_optional("rapidfuzz.process", "strings", "Comparing strings")
         scorer = getattr(package, name)
+        scorer = getattr(scorer, "normalized_similarity", scorer)
+        largest = 100.0 if module == "fuzz" else 1.0
         workers = effective_n_jobs(self.n_jobs)
-        if module == "fuzz":
-            return process.cdist(A, B, scorer=scorer, dtype=np.float64, workers=workers) / 100.0
-        scorer = scorer.normalized_similarity
-        return process.cdist(A, B, scorer=scorer, dtype=np.float64, workers=workers)
+        return process.cdist(A, B, scorer=scorer, dtype=np.float64, workers=workers) / largest
 
 
 def _check_types(items: NDArray, kind: type, name: str, what: str) -> None:
