@@ -125,7 +125,7 @@ def test_generators_repeat_with_a_seed(make):
 
 @pytest.mark.parametrize("make", GENERATORS)
 def test_generators_raise_without_samples(make):
-    with pytest.raises(ValueError, match="n_samples must be at least"):
+    with pytest.raises(ValueError, match="n_samples=0 must be"):
         make(0)
 
 

@@ -129,7 +129,7 @@ def test_axes_of_nothing_have_coordinates_of_nothing():
         ({"side": "up"}, np.eye(3), "side='up' is not known; use 'both', 'left' or 'right'"),
         ({"kind": "x"}, np.eye(3), "kind='x' is not known; use 'auto', 'similarity'"),
         ({}, np.ones((2, 3)), "X must be square"),
-        ({"landmarks": 0}, np.eye(3), "landmarks must be a positive whole number"),
+        ({"landmarks": 0}, np.eye(3), "landmarks=0 must be a positive whole number"),
     ],
 )
 def test_bad_input_is_one_sentence(parameters, X, text):

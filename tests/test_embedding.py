@@ -122,7 +122,7 @@ def test_axes_of_nothing_have_coordinates_of_nothing():
         ({"kind": "distance"}, np.eye(3), "diagonal is not 0"),
         ({}, [[0.0, 1.0], [2.0, 0.0]], "X is not symmetric"),
         ({}, np.ones((2, 3)), "X must be square"),
-        ({"landmarks": 0}, np.eye(3), "landmarks must be a positive whole number"),
+        ({"landmarks": 0}, np.eye(3), "landmarks=0 must be a positive whole number"),
     ],
 )
 def test_bad_input_is_one_sentence(parameters, X, text):

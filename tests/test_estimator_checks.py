@@ -14,7 +14,6 @@ from mercerless import (
     HyperRidge,
     KreinRidge,
     KreinRidgeClassifier,
-    KreinSVC,
     SimilarityClassifier,
     SimilarityRegressor,
 )
@@ -52,8 +51,6 @@ def expected_failures(estimator):
     weights = [why for prefix, why in REASONS.items() if name.startswith(prefix)]
     if name == "AsymmetricRidge" and estimator.alpha is not None:
         weights = []  # no folds
-    if getattr(estimator, "loss", None) == "squared_hinge":
-        weights = []  # our own solver
     reasons = {WEIGHTS: weights[-1]} if weights else {}
     if getattr(estimator, "kernel", None) == "precomputed":
         if name in ("AsymmetricRidgeClassifier", "KreinRidgeClassifier", "SimilarityClassifier"):
@@ -83,7 +80,6 @@ VARIANTS += [
     KreinRidge(Gaussian(2.0), **PENALTIES),
     KreinRidge(Gaussian(2.0), **PENALTIES, landmarks=1000),
     KreinRidgeClassifier(Gaussian(2.0), **PENALTIES),
-    KreinSVC(loss="squared_hinge"),
     SimilarityClassifier(direction="both"),
     SimilarityRegressor("precomputed", direction="rows"),
     *[SpectrumTransformer(mode) for mode in ("clip", "flip", "square", "shift", "truncate")],

@@ -425,16 +425,15 @@ def test_machines_far_from_the_origin_end_with_a_certificate(model):
     assert_allclose(np.mean(np.round(near.predict(X @ X.T)) == np.round(there)), 1.0, atol=0.05)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_svc_penalty_of_the_negative_part(loss):
+def test_svc_penalty_of_the_negative_part():
     X, y = data()
     K = DeltaGauss(2.0, 0.5)(X)
     labels = y > 1
-    clipped = KreinSVC("precomputed", negative_penalty=np.inf, loss=loss).fit(K, labels)
+    clipped = KreinSVC("precomputed", negative_penalty=np.inf).fit(K, labels)
     s, V = np.linalg.eigh(K)
     projected = V[:, s < -1e-9].T @ clipped.dual_coef_.T
     assert np.abs(projected).max() < 1e-10
-    flipped = KreinSVC("precomputed", loss=loss).fit(K, labels)
+    flipped = KreinSVC("precomputed").fit(K, labels)
     assert np.abs(V[:, s < -1e-9].T @ flipped.dual_coef_.T).max() > 1e-3
 
 
@@ -499,8 +498,8 @@ def test_indefinite_regularizer_warns_and_is_global_on_the_sphere():
         ({"constraint": Sphere([[1.0, 2.0, 3.0]])}, "radius has 3 columns, but y has 1 outputs"),
         ({"search": "gradient"}, r"search must be None \(a grid\) or GradientSearch"),
         ({"constraint": Sphere(-1.0)}, "radius must be a nonnegative"),
-        ({"landmarks": 0}, "landmarks must be a positive"),
-        ({"landmarks": "many"}, "landmarks must be a positive"),
+        ({"landmarks": 0}, "landmarks=0 must be a positive"),
+        ({"landmarks": "many"}, "landmarks='many' must be a positive"),
         ({"landmarks": Landmarks(5, "best")}, "method='best' is not known"),
         ({"cv": 1}, "at least 2 folds"),
         ({"cv": ShuffleSplit(3, random_state=0)}, "hold out every row once"),
@@ -537,8 +536,6 @@ def test_bad_weights_and_labels():
     # its certificate was not a number
     with pytest.raises(ValueError, match="C=inf must be a positive finite number"):
         KreinSVC(C=np.inf).fit(X, y > 0)
-    with pytest.raises(ValueError, match="loss='log' is not known; use 'hinge' or 'squared_hinge'"):
-        KreinSVC(loss="log").fit(X, y > 0)
     with pytest.raises(ValueError, match="epsilon=-1 must be a nonnegative number"):
         KreinSVR(epsilon=-1).fit(X, y)
 

@@ -78,6 +78,9 @@ def test_imports(path):
 def test_public_names_are_frozen():
     listed = (ROOT / "tests" / "public_names.txt").read_text(encoding="utf-8").split()
     assert sorted(mercerless.__all__) == listed, "say so in CHANGES.md, then update the list"
+    stub = ast.parse((SOURCE / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    assert sorted(node.names[0].name for node in imports) == listed, "editors read __init__.pyi"
 
 
 def test_importing_the_package_loads_nothing_else():

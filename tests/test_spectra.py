@@ -477,9 +477,9 @@ class TestMatrixKind:
         with pytest.raises(
             ValueError, match="say which with kind='similarity', 'distance' or 'dissimilarity'"
         ):
-            check_kind(D, "auto", "K", "kind")
+            check_kind(D, "auto", "K")
         with pytest.raises(ValueError, match="kind='table' is not known; use 'auto', 'similarity'"):
-            check_kind(D, "table", "K", "kind")
+            check_kind(D, "table", "K")
 
     def test_directed_similarities_with_a_diagonal_of_both_signs_are_not_refused(self):
         kinds = []

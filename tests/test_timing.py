@@ -37,7 +37,7 @@ def test_a_context_silences_and_another_shows_every_step(capsys, all_is_long):
 
 def test_the_announcement_names_what_is_faster(capsys, all_is_long):
     clock = timing.FitClock("Model")
-    clock.remedy = "landmarks=1000 is faster"
+    clock.remedy = "; landmarks=1000 is faster"
     clock.step("one")
     assert capsys.readouterr().err.endswith("so far; landmarks=1000 is faster.\n")
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch, check_random_state
 
 from mercerless.core.validation import check_number, check_option
@@ -83,11 +84,6 @@ def _modified_hausdorff(inside: NDArray[np.bool_], points: NDArray) -> NDArray[n
 # -------------------------------------------------------------------------------------------------- generators
 
 
-def _check_count(n_samples: int, least: int = 1) -> None:
-    if n_samples < least:
-        raise ValueError(f"n_samples must be at least {least}, got {n_samples}.")
-
-
 def make_clowns(
     n_samples: int = 200,
     *,
@@ -124,7 +120,7 @@ def make_clowns(
     >>> X.shape, int(y.sum())
     ((100, 2), 0)
     """
-    _check_count(n_samples, 2)
+    check_number("n_samples", n_samples, whole=True)
     rng = check_random_state(random_state)
     n_parabola = n_samples // 2
     u = rng.uniform(-3.0, 3.0, n_parabola)
@@ -132,7 +128,7 @@ def make_clowns(
     blob = spread * rng.standard_normal((n_samples - n_parabola, 2)) + [0.0, 6.0]
     X = np.vstack([blob, parabola])
     y = np.repeat([1, -1], [len(blob), n_parabola])
-    return (X - X.mean(axis=0)) / X.std(axis=0), y
+    return StandardScaler().fit_transform(X), y
 
 
 #: Number of features, half-width of the cube and the function itself, as printed in the LAB paper, section 5.1.
@@ -188,7 +184,7 @@ def make_lab_function(
     >>> X.shape
     (300, 6)
     """
-    _check_count(n_samples)
+    check_number("n_samples", n_samples, whole=True)
     check_option("function", function, _LAB_FUNCTIONS)
     check_number("noise", noise, zero=True)
     n_features, half_width, formula = _LAB_FUNCTIONS[function]
@@ -235,7 +231,7 @@ def make_balls3d(
     >>> bool((D[~np.eye(50, dtype=bool)] > 0).all())
     True
     """
-    _check_count(n_samples, 2)
+    check_number("n_samples", n_samples, whole=True)
     rng = check_random_state(random_state)
     radius = np.repeat(radii, [n_samples // 2, n_samples - n_samples // 2]).astype(float)
     if not 0 < radius.min() <= radius.max() < 0.5:

@@ -1,7 +1,6 @@
 """Low-rank approximations of kernel matrices, block by block: pivoted Cholesky, indefinite Nystroem, landmarks."""
 
-from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +11,13 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from mercerless.core.blocks import is_dask, map_rows, take_rows
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
-from mercerless.core.validation import as_items, check_option, check_random_state, check_real
+from mercerless.core.validation import (
+    as_items,
+    check_number,
+    check_option,
+    check_random_state,
+    check_real,
+)
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.kernels.items import takes_objects
 
@@ -177,6 +182,10 @@ class LowRank(NamedTuple):
         return LandmarkMap(kernel, landmarks, self.transform * np.sqrt(np.abs(self.values)))
 
 
+#: How landmarks can be chosen.
+METHODS = ("uniform", "kmeans", "pivoted")
+
+
 class Landmarks(BaseEstimator):
     """How many landmarks to use, and how to choose them: for the `landmarks` of an estimator.
 
@@ -202,28 +211,16 @@ class Landmarks(BaseEstimator):
     20
     """
 
-    #: How rows can be chosen.
-    _methods_of_rows: ClassVar[tuple[str, ...]] = ("uniform", "kmeans", "pivoted")
-
     def __init__(self, number: int = 1000, method: str = "uniform"):
         self.number = number
         self.method = method
 
 
-def as_landmarks(
-    n_landmarks: Any, methods: tuple[str, ...] = Landmarks._methods_of_rows
-) -> Landmarks:
+def as_landmarks(n_landmarks: Any) -> Landmarks:
     """A number or `Landmarks`, checked, as `Landmarks`."""
     landmarks = n_landmarks if isinstance(n_landmarks, Landmarks) else Landmarks(n_landmarks)
-    if (
-        not isinstance(landmarks.number, Integral)
-        or isinstance(landmarks.number, bool)
-        or landmarks.number < 1
-    ):
-        raise ValueError(
-            f"landmarks must be a positive whole number or Landmarks(number), got {n_landmarks!r}."
-        )
-    check_option("method", landmarks.method, methods)
+    check_number("landmarks", landmarks.number, whole=True)
+    check_option("method", landmarks.method, METHODS)
     return landmarks
 
 
@@ -266,7 +263,7 @@ def select_landmarks(
     """
     X = _indexable(kernel, X)
     n = len(X)
-    check_option("method", method, Landmarks._methods_of_rows)
+    check_option("method", method, METHODS)
     if not 1 <= n_landmarks <= n:
         raise ValueError(
             f"n_landmarks={n_landmarks} must lie between 1 and the number of rows, {n}."
@@ -278,16 +275,18 @@ def select_landmarks(
     if method == "pivoted":
         chosen = pivoted_cholesky(kernel, X, n_landmarks, random_state=random).pivots
     else:
-        chosen = _nearest_to_means(_vectors(kernel, X), n_landmarks, random)
+        if X.dtype.kind == "O" or isinstance(kernel, Precomputed):
+            raise ValueError(
+                "k-means landmarks need vectors, not objects or a precomputed matrix; use "
+                "'uniform', or 'pivoted' for a matrix."
+            )
+        vectors = np.asarray(X, dtype=float)
+        batch_size = max(1024, 4 * n_landmarks)
+        means = MiniBatchKMeans(n_landmarks, random_state=random, n_init=1, batch_size=batch_size)
+        centers = means.fit(vectors).cluster_centers_
+        chosen = np.unique(pairwise_distances_argmin(centers, vectors))
     rest = order[~np.isin(order, chosen)]
     return np.concatenate([chosen, rest[: n_landmarks - len(chosen)]])
-
-
-def _nearest_to_means(X: NDArray, n_landmarks: int, random: np.random.RandomState) -> NDArray:
-    """The distinct rows nearest to k-means centers."""
-    batch_size = max(1024, 4 * n_landmarks)
-    model = MiniBatchKMeans(n_landmarks, random_state=random, n_init=1, batch_size=batch_size)
-    return np.unique(pairwise_distances_argmin(model.fit(X).cluster_centers_, X))
 
 
 def pivoted_cholesky(
@@ -350,8 +349,16 @@ def pivoted_cholesky(
     floor = 1e-8 * np.abs(left).max(initial=0.0)
     factor = np.empty((n, rank))
     pivots = np.empty(0, dtype=int)
-    _check_nonnegative(left, floor)
-    while len(pivots) < rank and left.sum() > rtol * total:
+    while True:
+        if left.min(initial=0.0) < -floor:
+            raise ValueError(
+                "The kernel is not positive semi-definite (a diagonal entry became "
+                f"{left.min():.3g}); use mercerless.lowrank.nystroem, which takes indefinite "
+                "kernels."
+            )
+        np.maximum(left, 0.0, out=left)
+        if len(pivots) == rank or left.sum() <= rtol * total:
+            break
         r = len(pivots)
         proposed = np.unique(random.choice(n, size=min(64, rank - r), p=left / left.sum()))
         random.shuffle(proposed)
@@ -362,14 +369,14 @@ def pivoted_cholesky(
         columns = (
             _entries(kernel, X, slice(None), accepted) - factor[:, :r] @ factor[accepted, :r].T
         )
-        triangle = cholesky(_jitter(columns[accepted]), lower=True)
+        square = _symmetric(columns[accepted])
+        square[np.diag_indices_from(square)] += 1e-14 * np.trace(square)  # of the size of rounding
+        triangle = cholesky(square, lower=True)
         new = factor[:, r : r + len(accepted)]
         new[...] = solve_triangular(triangle, columns.T, lower=True).T
         left -= np.einsum("ij,ij->i", new, new)
         pivots = np.append(pivots, accepted)
         left[pivots] = 0.0
-        _check_nonnegative(left, floor)
-        np.maximum(left, 0.0, out=left)
     return PivotedCholesky(
         factor[:, : len(pivots)], pivots, float(left.sum() / total) if total > 0 else 0.0
     )
@@ -393,23 +400,6 @@ def _reject(block: NDArray, proposed_with: NDArray, random: np.random.RandomStat
 
 def _symmetric(A: NDArray) -> NDArray:
     return (A + A.T) / 2
-
-
-def _jitter(A: NDArray) -> NDArray:
-    """The symmetric part with a diagonal that survives rounding in a Cholesky factorization."""
-    A = _symmetric(A)
-    A[np.diag_indices_from(A)] += 1e-14 * np.trace(A)
-    return A
-
-
-def _check_nonnegative(diagonal: NDArray, floor: float) -> None:
-    """Raise if the remaining diagonal shows that a kernel is not positive semi-definite."""
-    if diagonal.min(initial=0.0) < -floor:
-        raise ValueError(
-            "The kernel is not positive semi-definite (a diagonal entry became "
-            f"{diagonal.min():.3g}); use mercerless.lowrank.nystroem, which takes indefinite "
-            "kernels."
-        )
 
 
 def nystroem(
@@ -540,14 +530,3 @@ def _entries(kernel: Kernel, X: Any, rows: Any, columns: Any) -> NDArray:
     # a square costs a function of items half the calls, and shows whether it is symmetric
     other = there if columns is rows else take_rows(X, columns)
     return kernel(there, other).astype(np.float64, copy=False)
-
-
-def _vectors(kernel: Kernel, X: Any) -> NDArray:
-    """The rows as vectors."""
-    is_object = isinstance(X, np.ndarray) and X.dtype.kind == "O"
-    if is_object or isinstance(kernel, Precomputed):
-        raise ValueError(
-            "k-means landmarks need vectors, not objects or a precomputed matrix; use 'uniform', "
-            "or 'pivoted' for a matrix."
-        )
-    return np.asarray(X, dtype=float)

@@ -4,7 +4,6 @@ import inspect
 import json
 import os
 import pickle
-import platform
 import sys
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -12,11 +11,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 from typing import Any
 
 import numpy as np
-import sklearn
 from sklearn.base import BaseEstimator
 
 from mercerless.core.files import replacing
@@ -36,8 +36,9 @@ TRUSTED = frozenset(
     sklearn.utils.validation.check_array""".split()
 )
 #: Parts of this package with classes of fitted models.
-_PARTS = "asymmetric comparison.baselines core dank hyper kernels krein lab lowrank similarity spectra table"
-MODULES = tuple(f"mercerless.{part}" for part in _PARTS.split())
+PARTS = "asymmetric comparison.baselines core dank hyper kernels krein lab lowrank similarity spectra table"
+#: Packages that predictions may depend on, and how many parts of their versions.
+PACKAGES = {"mercerless": 2, "scikit-learn": 2, "numpy": 1}
 #: Attributes that a file must not decide: where to write, and how many processes to start.
 _OF_THE_MACHINE = frozenset({"folder", "memory", "n_jobs", "temp_folder"})
 
@@ -126,7 +127,9 @@ def load(path: str | os.PathLike, trusted: str | Sequence[str] = ()) -> Any:
         n_bytes = sum(member.file_size for member in file.infolist())
         check_memory(2.0 * n_bytes, f"The model in {str(path)!r}", remedy="raise the limit")
         types = skops.get_untrusted_types(file=path)
-    unknown = sorted(name for name in types if name not in trusted and not _is_trusted(name))
+    unknown = sorted(
+        name for name in types if name not in TRUSTED.union(trusted) and not _is_trusted(name)
+    )
     if unknown:
         raise ValueError(
             f"{str(path)!r} asks for {unknown[0]!r}, which no mercerless model needs; nothing of "
@@ -201,21 +204,12 @@ def _about(model: Any) -> dict[str, Any]:
     return {
         "model": " ".join(repr(estimator).split())[:2000],
         "saved": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": _versions(),
+        "versions": {name: version(name) for name in PACKAGES} | {"python": python_version()},
         "input": {
             "columns": getattr(estimator, "n_features_in_", None),
             "names": column_labels(estimator),
             "classes": np.asarray(classes).tolist() if isinstance(classes, np.ndarray) else None,
         },
-    }
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "python": platform.python_version(),
-        "mercerless": import_module("mercerless").__version__,
-        "scikit-learn": sklearn.__version__,
-        "numpy": np.__version__,
     }
 
 
@@ -225,11 +219,10 @@ def _warn_of_versions(path: str | os.PathLike) -> None:
         saved = describe(path)["versions"]
     except ValueError:
         return
-    installed = _versions()
     other = [
-        f"{name} {saved.get(name)} ({installed[name]} is installed)"
-        for name, parts in {"mercerless": 2, "scikit-learn": 2, "numpy": 1}.items()
-        if str(saved.get(name)).split(".")[:parts] != installed[name].split(".")[:parts]
+        f"{name} {saved.get(name)} ({version(name)} is installed)"
+        for name, parts in PACKAGES.items()
+        if str(saved.get(name)).split(".")[:parts] != version(name).split(".")[:parts]
     ]
     if other:
         warn(
@@ -263,11 +256,9 @@ def _objects_in(model: Any) -> Iterator[Any]:
 
 
 def _is_trusted(name: str) -> bool:
-    """Whether a type may be created: listed above, or a class that this package defines."""
-    if name in TRUSTED:
-        return True
+    """Whether a type is a class that this package defines."""
     module, _, attribute = name.rpartition(".")
-    if not any(module == known or module.startswith(known + ".") for known in MODULES):
+    if not f"{module}.".startswith(tuple(f"mercerless.{part}." for part in PARTS.split())):
         return False  # before anything is imported
     try:
         thing = getattr(import_module(module), attribute)

@@ -384,15 +384,13 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
     """
     K = check_square(K)
     n = len(K)
-    items = (
-        np.arange(n)
-        if n <= 500
-        else np.sort(np.random.default_rng(0).choice(n, 500, replace=False))
-    )
+    items = np.arange(n)
+    if n > 500:
+        items = np.sort(np.random.default_rng(0).choice(n, 500, replace=False))
     sample = K[np.ix_(items, items)].astype(np.float64)
-    directed = asymmetry(sample).norm > 0.2 and _has_both_signs(
-        np.diagonal(sample), 0.1 * float(np.abs(sample).mean())
-    )
+    # whether a tenth of the diagonal is below zero, a tenth above it, and both are not small
+    low, high = np.quantile(np.diagonal(sample), [0.1, 0.9])
+    directed = asymmetry(sample).norm > 0.2 and min(-low, high) > 0.1 * np.abs(sample).mean()
     size = float(np.abs(sample).max()) or 1.0
     sample = (sample + sample.T) / (2 * size)
     diagonal = np.diagonal(sample)
@@ -441,12 +439,6 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
     )
 
 
-def _has_both_signs(values: NDArray, least: float) -> bool:
-    """Whether a tenth of the values are below minus this size, and a tenth above it."""
-    low, high = np.quantile(values, [0.1, 0.9])
-    return bool(min(-low, high) > least)
-
-
 def _row_agreement(K: NDArray) -> float:
     """n times the correlation of centered off-diagonal entries with the agreement of their rows; 0 if all are equal."""
     n = len(K)
@@ -474,13 +466,10 @@ def _is_sparse_graph(K: NDArray, items: NDArray, least: float) -> bool:
     n = len(K)
     if np.count_nonzero(K) >= (1.0 - least) * n * (n - 1):
         return False
-    n_pairs = 0
-    n_different = 0
-    for i, j in zip(items, np.roll(items, len(items) // 2)):
-        if K[i, j] == 0 and K[j, i] == 0:
-            n_pairs += 1
-            n_different += bool(np.any(K[i] != K[j]))
-    return n_different > n_pairs / 2
+    others = np.roll(items, len(items) // 2)
+    is_empty = (K[items, others] == 0) & (K[others, items] == 0)
+    is_other = np.any(K[items] != K[others], axis=1)
+    return bool(2 * np.sum(is_empty & is_other) > np.sum(is_empty))
 
 
 def _close_to_zero(K: NDArray) -> float:
@@ -494,28 +483,25 @@ def _are_distances(K: NDArray) -> bool:
     return bool(K.min() >= -close and np.abs(np.diagonal(K)).max() <= close)
 
 
-def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "kind") -> str:
+def check_kind(K: NDArray, kind: str = "auto", name: str = "X") -> str:
     """The kind of a matrix, given or detected by `matrix_kind`; raises if it cannot be detected or is contradicted."""
-    check_option(option, kind, ("auto", *KINDS))
+    check_option("kind", kind, ("auto", *KINDS))
     check_size(K, name)
     if kind == "auto":
         guess = matrix_kind(K)
         if guess.kind is None:
             raise ValueError(
                 f"{name} may hold similarities or dissimilarities: {guess.reason}; say which with "
-                f"{option}='similarity', 'distance' or 'dissimilarity'."
+                f"kind='similarity', 'distance' or 'dissimilarity'."
             )
         return guess.kind
     if kind == "distance" and not _are_distances(K):
+        problem = "the diagonal is not 0"
         if K.min() < -_close_to_zero(K):
-            raise ValueError(
-                f"{name} holds distances, but the smallest is {K.min():.3g}; they must not be "
-                f"negative. Pass {option}='dissimilarity' if small values still mean similar items."
-            )
+            problem = f"the smallest is {K.min():.3g} and must not be negative"
         raise ValueError(
-            f"{name} holds distances, but the diagonal is not 0; set it to 0, or pass "
-            f"{option}='dissimilarity' if it is intended, or {option}='similarity' if these are "
-            "similarities."
+            f"{name} holds distances, but {problem}; correct it, or pass kind='dissimilarity' "
+            f"if small values mean similar items, or kind='similarity' if large values do."
         )
     return kind
 
@@ -667,11 +653,7 @@ class SpectrumTransformer(_PairwiseTransformer):
     shift_ : float
         The number added to self-similarities (0 but for ``mode="shift"``).
     rows_ : ndarray of shape (n, n)
-        The training rows, by which training items are recognized (None if nothing is shifted).
-    items_ : ndarray of shape (n,)
-        The first training row that is equal to each training row (None if nothing is shifted).
-    tolerance_ : float
-        Largest difference of entries of equal rows (0 if nothing is shifted).
+        The training rows, by which training items are recognized (None but for ``mode="shift"``).
     n_features_in_ : int
         The number of training items.
 
@@ -689,7 +671,7 @@ class SpectrumTransformer(_PairwiseTransformer):
     to training row i is that item, and equal training rows are one item, over which the shift is spread evenly. The
     result is positive semi-definite all the same, because differences of equal rows lie in the kernel's null space.
     Rows are equal if no entries differ by more than 1e-12 of the largest entry of the training matrix (1e-6 if either
-    is in float32), or by more than the two directions of the training matrix differ.
+    is in float32).
 
     References
     ----------
@@ -716,20 +698,12 @@ class SpectrumTransformer(_PairwiseTransformer):
         self.shift_ = 0.0
         self.map_ = None
         self.rows_ = None
-        self.items_ = None
-        self.tolerance_ = 0.0
         if self.mode == "shift":
             self.shift_ = float(max(0.0, -s.min(initial=0.0)))
-        if self.shift_ > 0.0:
-            asymmetry_of_rounding = float(np.abs(np.asarray(X, dtype=K.dtype) - K).max())
-            self.tolerance_ = max(2.0 * asymmetry_of_rounding, _row_rounding(K))
-            self.rows_ = K.copy()
-            equal_rows = _equal_rows(self.rows_, self.rows_, self.tolerance_)
-            self.items_ = np.array([equal[0] for equal, _ in equal_rows])
-        if self.mode != "shift":
-            self.map_ = ((V * (repaired_values(s, self.mode) / s)) @ V.T).astype(
-                K.dtype, copy=False
-            )
+            self.rows_ = np.array(X, dtype=K.dtype)
+        else:
+            repairs = {"clip": np.maximum(s, 0.0), "flip": np.abs(s), "square": s**2, "truncate": s}
+            self.map_ = ((V * (repairs[self.mode] / s)) @ V.T).astype(K.dtype, copy=False)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray:
@@ -737,52 +711,26 @@ class SpectrumTransformer(_PairwiseTransformer):
         if self.map_ is not None:
             return K @ self.map_
         shifted = K.copy()
-        if self.rows_ is None or self.items_ is None:
-            return shifted
-        tolerance = self.tolerance_
-        if K.dtype == np.float32:
-            tolerance = max(tolerance, _row_rounding(self.rows_.astype(np.float32)))
-        for i, (equal, differences) in enumerate(_equal_rows(self.rows_, K, tolerance)):
-            if len(equal):
-                same = self.items_ == self.items_[equal[differences.argmin()]]
-                shifted[i, same] += self.shift_ / same.sum()
+        if self.rows_ is not None and self.shift_ > 0.0:
+            for row, equal in zip(shifted, _equal_rows(self.rows_, K)):
+                row[equal] += self.shift_ / max(1, len(equal))
         return shifted
 
 
-def repaired_values(s: NDArray, mode: str) -> NDArray:
-    """Eigenvalues after a repair, ``t(s)`` of `SpectrumTransformer`.
-
-    "raw" and "truncate" leave them as they are: truncated eigenvalues are not among `s` any more.
-    """
-    if mode in ("raw", "truncate"):
-        return s
-    if mode == "shift":
-        return s - min(0.0, s.min(initial=0.0))
-    return {"clip": np.maximum(s, 0.0), "flip": np.abs(s), "square": s**2}[mode]
-
-
-def _row_rounding(K: NDArray) -> float:
-    """Largest difference of the entries of a row that is computed again: the rounding of sums in the type of K."""
-    relative = 1e-6 if K.dtype == np.float32 else 1e-12
-    return relative * float(np.abs(K).max())
-
-
-def _equal_rows(
-    matrix: NDArray, rows: NDArray, tolerance: float
-) -> Iterator[tuple[NDArray, NDArray]]:
-    """For each row the numbers of the equal rows of the matrix, ascending, and the largest differences to them.
+def _equal_rows(matrix: NDArray, rows: NDArray) -> Iterator[NDArray]:
+    """For each row the numbers of the rows of the matrix that are equal up to the rounding of sums.
 
     Candidates are rows with a close random projection, whose own rounding is far below that of the entries.
     """
+    relative = 1e-6 if np.float32 in (matrix.dtype, rows.dtype) else 1e-12
+    tolerance = relative * np.abs(matrix).max()
     direction: NDArray = np.random.RandomState(0).uniform(0.5, 1.5, (matrix.shape[1],))
     projections = matrix.astype(np.float64, copy=False) @ direction
     reach = 1.01 * tolerance * direction.sum()
-    for row in rows:
-        distances = np.abs(projections - row.astype(np.float64, copy=False) @ direction)
-        candidates = np.flatnonzero(distances <= reach)
+    for row in rows.astype(np.float64, copy=False):
+        candidates = np.flatnonzero(np.abs(projections - row @ direction) <= reach)
         differences = np.abs(matrix[candidates] - row).max(axis=1)
-        is_equal = differences <= tolerance
-        yield candidates[is_equal], differences[is_equal]
+        yield candidates[differences <= tolerance]
 
 
 class DissimilarityKernel(_PairwiseTransformer):
@@ -832,14 +780,10 @@ class DissimilarityKernel(_PairwiseTransformer):
         check_number("gamma", self.gamma, none=True)
         powers = self._powers(self._check_train(X))
         self.column_means_ = powers.mean(axis=0)
-        median = 1.0
-        if len(powers) > 1:
-            median = np.median(powers[~np.eye(len(powers), dtype=bool)])
-        self.gamma_ = 1.0
-        if self.gamma is not None:
-            self.gamma_ = float(self.gamma)
-        elif median > 0:
-            self.gamma_ = float(1 / median)
+        pairs = powers[~np.eye(len(powers), dtype=bool)]
+        median = np.median(pairs) if len(pairs) else 0.0
+        default = 1 / median if median > 0 else 1.0
+        self.gamma_ = float(default if self.gamma is None else self.gamma)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray:

@@ -55,8 +55,3 @@ def dense_two_penalties(K, y, alpha_positive, alpha_negative):
 def repeat_rows(X, y, weight):
     index = np.repeat(np.arange(len(y)), weight)
     return X[index], y[index]
-
-
-def squared_hinge_objective(K, sign, C, coef, intercept):
-    f = K @ coef + intercept
-    return coef @ K @ coef / 2 + C * np.sum(np.maximum(0, 1 - sign * f) ** 2)

@@ -69,9 +69,7 @@ class Average:
 
     def take(self, settings: Any) -> "Average":
         """The same average of some of its settings, such as those of positive weight."""
-        calibration = self.calibration
-        if calibration is not None:
-            calibration = calibration.take(settings)
+        calibration = None if self.calibration is None else self.calibration.take(settings)
         return replace(
             self, kept=self.kept[settings], weights=self.weights[settings], calibration=calibration
         )

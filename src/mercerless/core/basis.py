@@ -45,9 +45,7 @@ class Basis:
     @property
     def centers(self) -> NDArray:
         """The training item of every term of the model: the landmarks, or all items that carry weight."""
-        if self.landmarks is None:
-            return self.rows
-        return self.landmarks
+        return self.rows if self.landmarks is None else self.landmarks
 
     def with_kernel(self, kernel: Kernel) -> Self:
         """The same items with another kernel, such as a tuned one."""
@@ -112,16 +110,13 @@ class MatrixBasis(Basis):
 
     def fitted(self, landmarks: NDArray | None = None) -> Self:
         """The positions alone, without the matrix."""
-        if landmarks is None:
-            return replace(self, items=None)
-        return replace(self, items=None, landmarks=self.rows[landmarks])
+        positions = None if landmarks is None else self.rows[landmarks]
+        return replace(self, items=None, landmarks=positions)
 
     def compare(self, new: Any) -> NDArray:
         """The rows of X, or of these the columns of the landmarks."""
         comparisons = self.kernel(new)
-        if self.landmarks is None:
-            return comparisons
-        return comparisons[:, self.landmarks]
+        return comparisons if self.landmarks is None else comparisons[:, self.landmarks]
 
     def compare_back(self, new: Any, reverse: NDArray | None) -> NDArray:
         """The comparisons that the user gave."""

@@ -5,7 +5,7 @@ chunks are, and only the sums travel.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import partial, reduce, wraps
 from itertools import pairwise
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -89,11 +89,9 @@ def map_rows(
         import dask
 
         X = check_rows(X)
-        shape: dict[str, Any] = {"drop_axis": 1}
-        meta = np.empty(0, dtype=dtype)
-        if n_columns is not None:
-            shape = {"chunks": (X.chunks[0], (n_columns,))}
-            meta = np.empty((0, 0), dtype=dtype)
+        shape: dict[str, Any] = {"chunks": (X.chunks[0], (n_columns,))}
+        if n_columns is None:
+            shape = {"drop_axis": 1}
         return X.map_blocks(
             _map_chunk,
             function=dask.delayed(function, pure=False),  # one node, so that a model travels once
@@ -102,7 +100,7 @@ def map_rows(
             out_dtype=dtype,
             budget=budget,
             dtype=dtype,
-            meta=meta,
+            meta=np.empty((0,) if n_columns is None else (0, 0), dtype=dtype),
             **shape,
         )
     return _map_chunk(X, function, bytes_per_row, n_columns, dtype, budget)
@@ -135,25 +133,18 @@ def _call(name, estimator, args, kwargs, X):
 
 
 def _map_chunk(X, function, bytes_per_row, n_columns, out_dtype, budget):
-    shape: tuple[int, ...] = (len(X),)
-    if n_columns is not None:
-        shape = (len(X), n_columns)
-    out = np.empty(shape, dtype=out_dtype)
+    out = np.empty((len(X),) if n_columns is None else (len(X), n_columns), dtype=out_dtype)
     for rows in row_blocks(len(X), bytes_per_row, budget):
         out[rows] = function(check_real(X[rows]))
     return out
 
 
 def _fold(function, combine, bytes_per_row, budget, X, *others):
-    total: Any = None
-    for rows in row_blocks(len(X), bytes_per_row, budget):
+    def value(rows: slice) -> Any:
         block = X[rows] if X.dtype == object else check_real(X[rows])
-        value = function(block, *(None if a is None else a[rows] for a in others))
-        if total is None:
-            total = value
-        else:
-            total = combine(total, value)
-    return total
+        return function(block, *(None if a is None else a[rows] for a in others))
+
+    return reduce(combine, map(value, row_blocks(len(X), bytes_per_row, budget)))
 
 
 def _delayed_blocks(arrays):

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import softmax
 
 from mercerless.core.folds import assign_folds
@@ -184,40 +185,23 @@ def fit_temperature(proba: NDArray, onehot: NDArray, weight: NDArray, pull: floa
     """``argmin_b sum_i w_i logloss_i + pull (b - 1)^2`` of ``p^b / sum p^b``, for probabilities (n, n_classes).
 
     An average of calibrated probabilities is underconfident, b is then above 1; labels never change. Convex: the root
-    of the derivative, sought above 0.05 by Newton's steps, with bisection if they leave the bracket of the root.
+    of the derivative, sought above 0.05.
     """
     by_class = np.ascontiguousarray(proba.T)
     logs = np.log(np.maximum(by_class, np.finfo(float).tiny))
     logs -= logs.max(axis=0)
     right = (logs * onehot.T).sum(axis=0)
 
-    def derivatives(b: float) -> tuple[float, float]:
+    def slope(b: float) -> float:
+        """The derivative, which rises by at least ``2 pull`` per unit of b."""
         powers = np.exp(b * logs)
         powers /= powers.sum(axis=0)
-        weighted = powers * logs
-        mean = weighted.sum(axis=0)
-        variance = (weighted * logs).sum(axis=0) - mean**2
-        first = weight @ (mean - right) + 2.0 * pull * (b - 1.0)
-        return float(first), float(weight @ variance + 2.0 * pull)
+        mean = (powers * logs).sum(axis=0)
+        return float(weight @ (mean - right) + 2.0 * pull * (b - 1.0))
 
-    low = 0.05
-    high = np.inf
-    if derivatives(low)[0] >= 0.0:
-        return low
-    b = 1.0
-    for _ in range(100):
-        slope, curvature = derivatives(b)
-        if slope < 0.0:
-            low = b
-        else:
-            high = b
-        step = -slope / curvature
-        if abs(step) <= 1e-12 * b:
-            break
-        b += step
-        if not low < b < high:  # Newton's step leaves the bracket of the root
-            b = 2.0 * low if high == np.inf else (low + high) / 2.0
-    return b
+    if slope(0.05) >= 0.0:
+        return 0.05
+    return float(brentq(slope, 0.05, 1.0 + max(0.0, -slope(1.0)) / pull, xtol=1e-12))
 
 
 def sharpen(proba: NDArray, temperature: float) -> NDArray:

@@ -21,15 +21,10 @@ from mercerless.core.suspects import Suspects, suspect_labels
 from mercerless.core.validation import warn
 
 
-def check_coverage(coverage: float) -> float:
-    """The coverage as a number; raises unless it lies strictly between 0 and 1."""
-    try:
-        value = float(coverage)
-    except (TypeError, ValueError):
-        value = np.nan
-    if not 0.0 < value < 1.0:
+def check_coverage(coverage: Any) -> None:
+    """Raise unless the coverage lies strictly between 0 and 1."""
+    if not (isinstance(coverage, (float, np.floating)) and 0.0 < coverage < 1.0):
         raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, such as 0.9.")
-    return value
 
 
 def conformal_rank(n: int, coverage: float, what: str = "out-of-fold predictions") -> int:
@@ -57,12 +52,10 @@ def conformal_quantile(
     """
     if groups is None:
         return np.sort(errors, axis=0)[conformal_rank(len(errors), coverage, what) - 1]
-    sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    counts = sizes[2][sizes[1]]
-    n_groups = len(sizes[0])
-    conformal_rank(n_groups, coverage, f"groups of {what}")
+    _, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    conformal_rank(len(sizes), coverage, f"groups of {what}")
     order = np.argsort(errors, axis=0, kind="stable")
-    mass = np.cumsum(1.0 / (counts[order] * (n_groups + 1.0)), axis=0)
+    mass = np.cumsum(1.0 / (sizes[group[order]] * (len(sizes) + 1.0)), axis=0)
     position = (mass < coverage - 1e-9).sum(axis=0)
     ordered = np.take_along_axis(errors, order, axis=0)
     return np.take_along_axis(ordered, position[None], axis=0)[0]
@@ -87,14 +80,10 @@ def set_thresholds(
     proba_of_truth = held_out.prediction[np.arange(len(truth)), truth]
     if not by_class:
         return np.full(n_classes, -conformal_quantile(-proba_of_truth, coverage, held_out.groups))
-    if names is None:
-        names = np.arange(n_classes)
     thresholds = np.empty(n_classes)
-    for label, name in enumerate(names):
+    for label, name in enumerate(range(n_classes) if names is None else names):
         of_class = truth == label
-        groups = None
-        if held_out.groups is not None:
-            groups = held_out.groups[of_class]
+        groups = held_out.groups if held_out.groups is None else held_out.groups[of_class]
         what = f"items of class {name!s}"
         thresholds[label] = -conformal_quantile(-proba_of_truth[of_class], coverage, groups, what)
     return thresholds
@@ -114,11 +103,10 @@ def _warn_of_missed_class(
     worst = int(chance.argmin())
     if chance[worst] >= 0.05 / len(names):
         return
-    need = int(np.ceil(coverage / (1.0 - coverage) - 1e-9))
     warn(
         f"The sets cover {coverage:.0%} of all items, but only {covered[worst] / counts[worst]:.0%} "
         f"of those of class {names[worst]!s}, out of fold; pass by_class=True to cover every class "
-        f"as often (it needs {need} items of each)."
+        "as often."
     )
 
 
@@ -170,7 +158,7 @@ class ConformalMixin:
         ndarray of bool of shape (n_samples, n_classes)
             Which classes are in the set, in the order of ``classes_``.
         """
-        coverage = check_coverage(coverage)
+        check_coverage(coverage)
         held_out = self._held_out(**new)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -210,7 +198,8 @@ class ConformalMixin:
         ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
             Lower and upper ends; with several outputs each is covered separately.
         """
-        radius = self._interval_radius(X, check_coverage(coverage), **new)
+        check_coverage(coverage)
+        radius = self._interval_radius(X, coverage, **new)
         prediction = self.predict(X, **new)
         return np.stack([prediction - radius, prediction + radius], axis=-1)
 

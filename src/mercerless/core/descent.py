@@ -93,19 +93,17 @@ def minimize_with_restarts(
         )
 
     runs: list[OptimizeResult] = []
-    stopped = False
     for i, start in enumerate(starts):
         runs.append(descend(start, min(start_iter, max_iter)))
-        if callback is not None and callback(
-            {"stage": "start", "index": i, "value": float(runs[-1].fun)}
-        ):
-            stopped = True
+        info = {"stage": "start", "index": i, "value": float(runs[-1].fun)}
+        if callback is not None and callback(info):
+            max_iter = 0
             break
     values = np.array([float(run.fun) for run in runs])
     if not np.isfinite(values).any():
         raise ValueError("the function is not finite at any start.")
     best = runs[int(np.argmin(np.where(np.isfinite(values), values, np.inf)))]
-    if not stopped and max_iter > 0:
+    if max_iter > 0:
         runs.append(descend(best.x, max_iter))
         best = runs[-1] if runs[-1].fun <= best.fun else best
     projected = np.clip(best.x - best.jac, *bounds.T) - best.x

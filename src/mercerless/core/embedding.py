@@ -9,7 +9,7 @@ from mercerless.core.basis import Basis
 from mercerless.core.estimator import KernelTransformer, landmark_rows
 from mercerless.core.memory import check_memory
 from mercerless.core.validation import check_number, check_square
-from mercerless.lowrank import Landmarks, as_landmarks
+from mercerless.lowrank import Landmarks
 from mercerless.spectra import check_kind_of_kernel
 
 
@@ -46,8 +46,7 @@ class LandmarkEmbedding(KernelTransformer):
         check_kind_of_kernel(basis.kernel, self.kind)
         if basis.given_as_matrix:
             check_square(basis.items, "X")
-        requested = None if self.landmarks is None else as_landmarks(self.landmarks)
-        landmarks = landmark_rows(basis.kernel, basis.items, requested, self.random_state)
+        landmarks = landmark_rows(basis.kernel, basis.items, self.landmarks, self.random_state)
         what = f"The {decomposition} of {len(landmarks)} items"
         check_memory(bytes_per_entry * len(landmarks) ** 2, what, remedy="use landmarks")
         matrix = check_square(basis.kernel(basis.take(landmarks)), basis.matrix_name)

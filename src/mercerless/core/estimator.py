@@ -28,7 +28,7 @@ from mercerless.core.blocks import check_rows, is_dask
 from mercerless.core.memory import with_settings
 from mercerless.core.optional import CallbackSupportMixin, with_callbacks
 from mercerless.core.threads import blas_threads
-from mercerless.core.timing import FitClock, fit_clock
+from mercerless.core.timing import FitClock
 from mercerless.core.validation import (
     align_columns,
     align_matrix,
@@ -44,7 +44,7 @@ from mercerless.kernels import Kernel, PairFunction, as_kernel
 from mercerless.kernels.base import own_kernel
 from mercerless.kernels.items import takes_objects
 from mercerless.kernels.named import SPARSE_KERNELS, SparseRows
-from mercerless.lowrank import Landmarks, select_landmarks
+from mercerless.lowrank import as_landmarks, select_landmarks
 
 E = TypeVar("E")
 P = ParamSpec("P")
@@ -70,11 +70,11 @@ def in_plain_surroundings(method: Callable[..., T]) -> Callable[..., T]:
         if len(values) > 1 or isinstance(args[0] if args else None, (dict, list, tuple)):
             rows, *others = (*args, *kwargs.values())
             check_row_order(rows, *others)
-        with np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"):
-            if sklearn.get_config()["transform_output"] == "default":
-                return method(self, *args, **kwargs)
-            with sklearn.config_context(transform_output="default"):
-                return method(self, *args, **kwargs)
+        with (
+            np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"),
+            sklearn.config_context(transform_output="default"),
+        ):
+            return method(self, *args, **kwargs)
 
     call._is_plain = True  # type: ignore[attr-defined]
     return call
@@ -111,10 +111,8 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
             if inspect.isfunction(method) and not hasattr(method, "_is_plain"):
                 setattr(cls, name, in_plain_surroundings(method))
         for method in filter(inspect.isfunction, vars(cls).values()):
-            method = inspect.unwrap(
-                method
-            )  # errors show this name, and the class may be a private base
-            method.__qualname__ = method.__name__
+            # errors show this name, and the class may be a private base
+            inspect.unwrap(method).__qualname__ = method.__name__
         super().__init_subclass__(**kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -130,16 +128,14 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
         validated = self._set_by_validation
         for name in [name for name in vars(self) if name.endswith("_") and name not in validated]:
             delattr(self, name)
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        self.__dict__.update(attributes)
 
     @contextmanager
     def _progress(self, max_subtasks: int | None = None) -> Iterator[Progress]:
         """Report the beginning and the end of a fit to callbacks; yields the `Progress` that reports its steps."""
         context = self._init_callback_context(max_subtasks=max_subtasks)
         context.call_on_fit_task_begin(estimator=self)
-        with fit_clock(type(self).__name__) as clock:
-            yield Progress(self, context, clock)
+        yield Progress(self, context)
         context.call_on_fit_task_end(estimator=self)
 
 
@@ -395,10 +391,10 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 class Progress:
     """Reports the steps of a fit to the estimator's callbacks and to the clock, which announces long fits."""
 
-    def __init__(self, estimator: BaseEstimator, context: Any, clock: FitClock):
+    def __init__(self, estimator: BaseEstimator, context: Any):
         self.estimator = estimator
         self.context = context
-        self.clock = clock
+        self.clock = FitClock(type(estimator).__name__)
 
     def step(self, info: dict[str, Any]) -> bool:
         """Report that a step is done, named by ``info["stage"]``; True if a callback requests a stop."""
@@ -431,11 +427,10 @@ def pair_votes(scores: NDArray, n_classes: int) -> NDArray:
     return _ovr_decision_function(scores > 0, scores, n_classes)
 
 
-def landmark_rows(
-    kernel: Kernel, items: Any, landmarks: Landmarks | None, random_state: Any
-) -> NDArray:
+def landmark_rows(kernel: Kernel, items: Any, requested: Any, random_state: Any) -> NDArray:
     """Positions of the landmarks, ascending; of all items if None or more than these are requested."""
-    if landmarks is None or landmarks.number >= len(items):
+    landmarks = as_landmarks(len(items) if requested is None else requested)
+    if landmarks.number >= len(items):
         return np.arange(len(items))
     chosen = select_landmarks(kernel, items, landmarks.number, landmarks.method, random_state)
     return np.sort(chosen)

@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import check_cv
 
-from mercerless.core.validation import check_random_state, check_readable, warn
+from mercerless.core.validation import check_random_state, check_readable, is_missing, warn
 
 Split = tuple[NDArray, NDArray]
 
@@ -84,7 +84,7 @@ def check_groups(groups: Any, n: int) -> NDArray | None:
             f"groups has shape {array.shape} but there are {n} items; give one group for each."
         )
     names = array.ravel().tolist()
-    missing = [i for i, name in enumerate(names) if name is None or name != name]
+    missing = [i for i, name in enumerate(names) if is_missing(name)]
     if missing:
         raise ValueError(
             f"groups is missing for {len(missing)} items, the first is item {missing[0]}; "
@@ -215,9 +215,10 @@ def fold_numbers(
 
 def count_folds(cv: Any) -> int:
     """How many folds a number as `cv` means."""
-    if cv is not None and cv < 2:
+    n_folds = 5 if cv is None else int(cv)
+    if n_folds < 2:
         raise ValueError(f"cv={cv} must be at least 2 folds.")
-    return 5 if cv is None else int(cv)
+    return n_folds
 
 
 def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray | None:
@@ -255,28 +256,14 @@ def splits_of(fold_of: NDArray) -> list[Split]:
     ]
 
 
-def hold_out(
-    fraction: float,
-    items: Any,
-    y: Any = None,
-    *,
-    classify: bool = False,
-    groups: Any = None,
-    random_state: Any = None,
-) -> Split:
+def hold_out(fraction: float, items: Any, y: Any = None, **options: Any) -> Split:
     """Training and held-out items: about `fraction` of the items and of each class, copies and groups on one side.
 
-    Two sorted arrays of item numbers, neither of them empty if there are two items or groups.
+    Two sorted arrays of item numbers, neither of them empty if there are two items or groups. The options are those of
+    `fold_numbers`.
     """
-    n_folds = Fraction(fraction).limit_denominator(100).denominator
-    together = _together(find_copies(items), groups, 2)
-    fold_of = assign_folds(
-        max(2, n_folds),
-        len(items),
-        labels=y if classify else None,
-        together=together,
-        random_state=random_state,
-    )
+    n_folds = max(2, Fraction(fraction).limit_denominator(100).denominator)
+    fold_of = fold_numbers(n_folds, items, y, **options)
     n_folds = fold_of.max() + 1
     n_held_out = np.clip(round(fraction * n_folds), 1, max(1, n_folds - 1))
     return np.flatnonzero(fold_of >= n_held_out), np.flatnonzero(fold_of < n_held_out)

@@ -105,8 +105,7 @@ def fill_gaps(X: ArrayLike) -> tuple[NDArray, FilledGaps]:
         guess = (guess + guess.T) / 2
     filled = np.where(np.isnan(X), guess, X)
     filled = np.clip(filled, np.nanmin(X), np.nanmax(X))
-    model = _row_model(filled, axes, errors[rank])
-    return filled, FilledGaps(int(unknown.sum()), rank, r2, model)
+    return filled, FilledGaps(int(unknown.sum()), rank, r2, _row_model(filled, axes, errors[rank]))
 
 
 def _row_model(filled: NDArray, axes: NDArray, noise: float) -> RowModel:

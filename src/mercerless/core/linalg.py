@@ -4,7 +4,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, get_lapack_funcs
+from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded, get_lapack_funcs
 from scipy.linalg.lapack import dgetrf
 
 
@@ -16,7 +16,7 @@ def factorize(A: NDArray, message: str) -> tuple[NDArray, NDArray]:
     lu, pivots, _ = dgetrf(A)
     size = np.abs(np.diag(lu))
     if not size.min() > len(A) * np.finfo(float).eps * size.max():
-        raise np.linalg.LinAlgError(message)
+        raise LinAlgError(message)
     return lu, pivots
 
 
@@ -28,22 +28,16 @@ def shifted_systems(A: NDArray, B: NDArray, shifts: NDArray) -> tuple[NDArray, N
     """
     quadratic = np.full(len(shifts), np.inf)
     logdet = np.full(len(shifts), np.inf)
-    if len(A) == 1:  # which LAPACK does not take
-        A = np.diag([A[0, 0], 1.0])
-        B = np.vstack([B, np.zeros_like(B)])
-        quadratic, logdet = shifted_systems(A, B, shifts)
-        return quadratic, logdet - np.log1p(shifts)
     tridiagonal = Tridiagonal.of(A)
     R = tridiagonal.reflect(np.asarray(B, dtype=np.float64), "T")
-    diagonal = tridiagonal.diagonal
-    factorize_definite, solve = get_lapack_funcs(("pttrf", "pttrs"), (diagonal,))
+    bands = np.vstack([tridiagonal.diagonal, np.append(tridiagonal.below, 0.0)])
     for i, shift in enumerate(shifts):
-        pivots, factors, info = factorize_definite(diagonal + shift, tridiagonal.below)
-        if info != 0:
+        try:
+            factor = cholesky_banded(bands + [[shift], [0.0]], lower=True, check_finite=False)
+        except LinAlgError:
             continue
-        solution, _ = solve(pivots, factors, R)
-        quadratic[i] = np.sum(R * solution)
-        logdet[i] = np.sum(np.log(pivots))
+        quadratic[i] = np.sum(R * cho_solve_banded((factor, True), R, check_finite=False))
+        logdet[i] = 2.0 * np.sum(np.log(factor[0]))
     return quadratic, logdet
 
 
@@ -113,57 +107,3 @@ class EigenFactors(NamedTuple):
         columns = np.tensordot(self.vectors, coordinates, 1)
         flat = self.tridiagonal.reflect(columns.reshape(len(columns), -1), "N")
         return np.ascontiguousarray(flat).reshape(columns.shape)
-
-
-def cauchy_factors(
-    x: NDArray, y: NDArray, max_rank: int, rtol: float = 1e-14
-) -> tuple[NDArray, NDArray] | None:
-    """Factors A, B with ``A B^T = 1 / (x_i - y_j)``, every entry to rounding; None if `max_rank` is too small for that.
-
-    All x are above all y, or all below. Gaussian elimination with a pivot (i, j) multiplies row and column by
-    ``(x - x_i) / (x - y_j)`` and ``(y - y_j) / (y - x_i)``, so that what remains of an entry is known without
-    cancellation. The rank grows with the logarithm of the gap between x and y, relative to their ranges.
-    """
-    if max_rank < 1:
-        return None
-    if x[0] < y[0]:
-        flipped = cauchy_factors(-x, -y, max_rank, rtol)
-        return None if flipped is None else (-flipped[0], flipped[1])
-    middle = (x.min() + y.max()) / 2.0
-    above = np.log(x - middle)
-    below = np.log(middle - y)
-    i = int(above.argmin())
-    j = int(below.argmin())
-    left = np.empty((max_rank, len(x)))
-    right = np.empty((max_rank, len(y)))
-    rows = np.ones(len(x))
-    columns = np.ones(len(y))
-    for rank in range(1, max_rank + 1):
-        to_column = x - y[j]
-        to_row = y - x[i]
-        left[rank - 1] = rows / to_column
-        right[rank - 1] = columns * (to_row[j] / to_row)
-        rows *= (x - x[i]) / to_column
-        columns *= (y - y[j]) / to_row
-        of_rows = np.abs(rows)
-        of_columns = np.abs(columns)
-        remaining = of_rows.max() * of_columns.max()
-        if remaining <= rtol:
-            return left[:rank].T, right[:rank].T
-        if remaining > 1e3:  # its rounding would stay
-            return None
-        # The largest of one side, and of the large ones on the other side the one that mirrors it: pivots of different
-        # sizes would make entries grow.
-        if rank % 2:
-            j = int(of_columns.argmax())
-            i = _closest(above, below[j], of_rows)
-        else:
-            i = int(of_rows.argmax())
-            j = _closest(below, above[i], of_columns)
-    return None
-
-
-def _closest(values: NDArray, value: float, sizes: NDArray) -> int:
-    """The place of the closest value among those of at least a tenth of the largest size."""
-    is_large = sizes >= 0.1 * sizes.max()
-    return int(np.where(is_large, np.abs(values - value), np.inf).argmin())

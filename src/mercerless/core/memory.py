@@ -3,25 +3,16 @@
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Setting:
-    """The settings of ``with config_context(...)``."""
-
-    memory_limit: int | float | str | None = None
-    progress: bool | None = None
-
-
-_DEFAULT = Setting()
-_SETTING: ContextVar[Setting] = ContextVar("mercerless_setting", default=_DEFAULT)
+_DEFAULTS: dict[str, Any] = {"memory_limit": None, "progress": None}
+_SETTING: ContextVar[dict[str, Any]] = ContextVar("mercerless_setting", default=_DEFAULTS)
 #: Stands for the value of the enclosing block.
 _ENCLOSING = "enclosing"
 
@@ -63,11 +54,11 @@ def config_context(
     MemoryError: ...
     """
     given = {"memory_limit": memory_limit, "progress": progress}
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value != _ENCLOSING}
-    if changes.get("progress") not in (True, False, None):
+    changes = {name: value for name, value in given.items() if value != _ENCLOSING}
+    setting = _SETTING.get() | changes
+    if setting["progress"] not in (True, False, None):
         raise ValueError(f"progress={progress!r} is not known; use True, False or None.")
-    setting = replace(_SETTING.get(), **changes)
-    memory_budget(setting.memory_limit)
+    memory_budget(setting["memory_limit"])
     token = _SETTING.set(setting)
     try:
         yield
@@ -77,7 +68,7 @@ def config_context(
 
 def with_settings(function: Callable[..., T]) -> Callable[..., T]:
     """The function under the settings that hold now, wherever it is called: in another thread or process."""
-    return partial(_call_with, asdict(_SETTING.get()), function)
+    return partial(_call_with, _SETTING.get(), function)
 
 
 def _call_with(settings: dict[str, Any], function: Callable[..., T], *args: Any, **kw: Any) -> T:
@@ -87,37 +78,30 @@ def _call_with(settings: dict[str, Any], function: Callable[..., T], *args: Any,
 
 def progress_setting() -> bool | None:
     """The context's setting of progress; None if it depends on the terminal."""
-    return _SETTING.get().progress
+    return _SETTING.get()["progress"]
 
 
 def available_memory() -> int:
     """Bytes that this process can still use: of the machine and of its control group; 4 GiB if neither is known."""
     sizes = []
-    try:
-        with open("/proc/meminfo") as lines:
-            sizes += [
-                int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")
-            ]
-    except OSError:
-        try:
+    with suppress(OSError), open("/proc/meminfo") as lines:
+        sizes += [int(line.split()[1]) * 1024 for line in lines if "MemAvailable:" in line]
+    if not sizes:
+        with suppress(AttributeError, ValueError, OSError):
             sizes.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-        except (AttributeError, ValueError, OSError):
-            pass
-    try:
-        with (
-            open("/sys/fs/cgroup/memory.max") as limit,
-            open("/sys/fs/cgroup/memory.current") as current,
-        ):
-            sizes.append(int(limit.read()) - int(current.read()))
-    except (OSError, ValueError):
-        pass
+    with (
+        suppress(OSError, ValueError),
+        open("/sys/fs/cgroup/memory.max") as limit,
+        open("/sys/fs/cgroup/memory.current") as current,
+    ):
+        sizes.append(int(limit.read()) - int(current.read()))
     return max(0, min(sizes, default=2**32))
 
 
 def memory_budget(memory_limit: int | float | str | None = None) -> int:
     """Bytes that a computation may use: those given (also ``"2GB"``), else the context's, else half of what is free."""
     if memory_limit is None:
-        memory_limit = _SETTING.get().memory_limit
+        memory_limit = _SETTING.get()["memory_limit"]
     if memory_limit is None:
         return available_memory() // 2
     if isinstance(memory_limit, str):

@@ -103,17 +103,11 @@ class Reasons(NamedTuple):
             The name.
         """
         item = int(self.items[index, place])
-        name = f"item {item}"
-        if names is not None:
-            name = str(names[item])
-        given = None
-        if self.given is not None:
-            given = self.given[index, place]
+        name = f"item {item}" if names is None else str(names[item])
+        given = None if self.given is None else self.given[index, place]
         if given is None:
             return name
-        if isinstance(given, float):
-            return f"{name} ({given:.4g})"
-        return f"{name} ({given})"
+        return f"{name} ({given:.4g})" if isinstance(given, float) else f"{name} ({given})"
 
 
 def pick(shares: NDArray, k: int) -> tuple[NDArray, NDArray, NDArray]:
@@ -151,43 +145,31 @@ class Explained(NamedTuple):
     relevance: NDArray | None = None  # (m, n_features)
 
 
-def _contrast(
-    f: NDArray, calibration: Calibration | None
-) -> tuple[NDArray, NDArray, NDArray | None, NDArray | None]:
-    """The explained score, ``sum_q mix_q f_q + constant``: a number, or the log-odds of the two likeliest classes.
-
-    Returns mix (m, n_outputs), the constant (m,) and the two classes of every row of outputs f (m, n_outputs); the one
-    output of two classes counts as -f / 2 and f / 2.
-    """
-    m, q = f.shape
-    if calibration is None:
-        if q > 1:
-            raise ValueError("explain needs a model of one output; fit one model per output.")
-        return np.ones((m, 1)), np.zeros(m), None, None
-    if len(calibration.bias) < 2:
-        raise ValueError("The training items have one class only; explain needs at least two.")
-    logits = calibration.logits(np.hstack([-f, f]) / 2.0 if q == 1 else f)
-    order = np.argsort(-logits, axis=1, kind="stable")
-    label = order[:, 0]
-    rival = order[:, 1]
-    rows = np.arange(m)
-    constant = calibration.bias[label] - calibration.bias[rival]
-    mix = np.zeros((m, q))
-    if q == 1:
-        mix[:, 0] = calibration.slope * np.where(label == 1, 1.0, -1.0)
-    else:
-        mix[rows, label] = calibration.slope
-        mix[rows, rival] = -calibration.slope
-    return mix, constant, label, rival
-
-
 def explain_centers(
     terms: Sequence[Term], intercept: NDArray, calibration: Calibration | None
 ) -> Explained:
-    """Shares of a model ``sum over terms of matrix @ coef.T + intercept``, linear in comparisons with centers."""
+    """Shares of a model ``sum over terms of matrix @ coef.T + intercept``, linear in comparisons with centers.
+
+    The explained score is ``sum_q mix_q f_q + constant``: a number, or the log-odds of the two likeliest classes; the
+    one output f of two classes counts as -f / 2 and f / 2.
+    """
     f = np.sum([term.matrix @ term.coef.T for term in terms], axis=0) + intercept
-    mix, constant, label, rival = _contrast(f, calibration)
-    base = constant + np.sum(mix * np.broadcast_to(intercept, f.shape), axis=1)
+    m, q = f.shape
+    mix = np.ones((m, 1))
+    constant = np.zeros(m)
+    label = rival = None
+    if calibration is not None:
+        n_classes = len(calibration.bias)
+        if n_classes < 2:
+            raise ValueError("The training items have one class only; explain needs at least two.")
+        to_scores = np.eye(n_classes) if q > 1 else np.array([[-0.5, 0.5]])
+        label, rival = two_likeliest(calibration.logits(f @ to_scores))
+        contrast = np.eye(n_classes)[label] - np.eye(n_classes)[rival]
+        mix = calibration.slope * contrast @ to_scores.T
+        constant = contrast @ calibration.bias
+    elif q > 1:
+        raise ValueError("explain needs a model of one output; fit one model per output.")
+    base = constant + np.sum(mix * intercept, axis=1)
     families: dict[str, NDArray] = {}
     for term in terms:
         coef = mix @ term.coef
@@ -265,10 +247,8 @@ class ReasonsMixin:
         return target_of_item[items]
 
 
-def two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None:
-    """The most and the second most probable class of every row; None for numbers."""
-    if not is_classifier(model):
-        return None
+def two_likeliest(values: NDArray) -> tuple[NDArray, NDArray]:
+    """The most and the second most probable class of every row."""
     order = np.argsort(-values, axis=1, kind="stable")
     return order[:, 0], order[:, 1]
 

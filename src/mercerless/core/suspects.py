@@ -57,7 +57,10 @@ def suspect_labels(held_out: OutOfFold, classes: NDArray, rate: float = 0.05) ->
     probabilities are 5 %, whether these labels are wrong or not.
     """
     target = held_out.target
-    proba = _less_sure(held_out)
+    onehot = np.eye(held_out.prediction.shape[1])[target]
+    weight = np.ones(len(target))
+    power = fit_temperature(held_out.prediction, onehot, weight, pull=TEMPERATURE_PULL)
+    proba = sharpen(held_out.prediction, min(1.0, power))
     probability = proba[np.arange(len(proba)), target]
     suggested = proba.argmax(axis=1)
 
@@ -79,14 +82,6 @@ def suspect_labels(held_out: OutOfFold, classes: NDArray, rate: float = 0.05) ->
         threshold=threshold,
         false_alarms=false_alarms,
     )
-
-
-def _less_sure(held_out: OutOfFold) -> NDArray:
-    """Out-of-fold probabilities, raised to a power of at most 1 that makes the given labels most probable."""
-    n, n_classes = held_out.prediction.shape
-    onehot = np.eye(n_classes)[held_out.target]
-    power = fit_temperature(held_out.prediction, onehot, np.ones(n), pull=TEMPERATURE_PULL)
-    return sharpen(held_out.prediction, min(1.0, power))
 
 
 def _alarm_threshold(proba: NDArray, n: int, rate: float) -> tuple[float, float]:

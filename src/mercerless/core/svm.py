@@ -6,14 +6,12 @@ ordinary machine with the kernel matrix ``|K| = V |s| V'``. With a factor c for 
 machine times the projector are coefficients for the original kernel, and new items need nothing but ``k(x, x_i)``.
 """
 
-from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, lu_factor, lu_solve
-from scipy.optimize import brentq
+from scipy.linalg import eigh
 from sklearn.svm import SVC, SVR
 
 from mercerless.core.validation import largest_entry, weights_or_ones
@@ -58,34 +56,6 @@ class Machine(NamedTuple):
     n_iter: int
 
 
-def pair_machines(
-    K: NDArray,
-    labels: NDArray,
-    n_classes: int,
-    C: float = 1.0,
-    weight: NDArray | None = None,
-    *,
-    loss: str = "hinge",
-    tol: float = 1e-3,
-    max_iter: int = -1,
-) -> Iterator[Machine]:
-    """The machines of all pairs i < j of the classes 0, ..., n_classes - 1, one after the other.
-
-    The machine of a pair has class j as the positive one, and coefficients of 0 for rows of other classes.
-    """
-    weight = weights_or_ones(weight, len(K))
-    if loss == "hinge":
-        yield from hinge_machines(K, labels, n_classes, C, weight, tol=tol, max_iter=max_iter)
-        return
-    for i, j in combinations(range(n_classes), 2):
-        rows = np.flatnonzero((labels == i) | (labels == j))
-        sign = np.where(labels[rows] == j, 1.0, -1.0)
-        machine = squared_hinge_machine(K[np.ix_(rows, rows)], sign, C, weight[rows])
-        coef = np.zeros(len(K))
-        coef[rows] = machine.coef
-        yield machine._replace(coef=coef)
-
-
 def hinge_machines(
     K: NDArray,
     labels: NDArray,
@@ -96,10 +66,11 @@ def hinge_machines(
     tol: float = 1e-3,
     max_iter: int = -1,
 ) -> list[Machine]:
-    """Minimize ``coef' K coef / 2 + C sum(weight * max(0, 1 - sign * f))`` for all pairs, see `pair_machines`.
+    """Minimize ``coef' K coef / 2 + C sum(weight * max(0, 1 - sign * f))`` for all pairs i < j.
 
-    In one call of libsvm, which is some 40 times faster for ten classes; `tol` is its tolerance on the dual gradient. A
-    pair with rows of one class only always predicts that class.
+    The machine of a pair has class j as the positive one, and coefficients of 0 for rows of other classes. In one call
+    of libsvm, which is some 40 times faster for ten classes; `tol` is its tolerance on the dual gradient. A pair with
+    rows of one class only always predicts that class.
     """
     present = np.unique(labels)
     weight = weights_or_ones(weight, len(K))
@@ -126,7 +97,11 @@ def hinge_machines(
             n_iter = int(model.n_iter_[numbers[i, j]])
             rows = np.flatnonzero((labels == i) | (labels == j))
             sign = np.where(labels[rows] == j, 1.0, -1.0)
-            gap = _hinge_gap(K[np.ix_(rows, rows)], sign, beta[rows], b, C * weight[rows])
+            Kb = K[np.ix_(rows, rows)] @ beta[rows]
+            norm = float(beta[rows] @ Kb)
+            loss = np.maximum(0.0, 1.0 - sign * (Kb + b))
+            primal = norm / 2 + C * float(weight[rows] @ loss)
+            gap = _relative(primal, float(np.abs(beta).sum() - norm / 2))
         machines.append(Machine(beta, b, gap, n_iter))
     return machines
 
@@ -142,14 +117,6 @@ def single_precision_unit(K: NDArray) -> float:
     """A power of two near the largest entry: libsvm keeps matrices in single precision, from 1e-38 to 1e38."""
     largest = largest_entry(K)
     return float(np.ldexp(1.0, np.frexp(largest)[1])) if largest > 0.0 else 1.0
-
-
-def _hinge_gap(K: NDArray, sign: NDArray, beta: NDArray, b: float, cost: NDArray) -> float:
-    """The relative duality gap of a machine with hinge loss."""
-    Kb = K @ beta
-    norm = beta @ Kb
-    loss = np.maximum(0.0, 1.0 - sign * (Kb + b))
-    return _relative(norm / 2 + cost @ loss, np.abs(beta).sum() - norm / 2)
 
 
 def tube_machine(
@@ -178,81 +145,6 @@ def tube_machine(
     primal = norm / 2 + C * float(weight @ loss)
     dual = y @ beta - epsilon * np.abs(beta).sum() - norm / 2
     return Machine(beta, b, _relative(primal, dual), int(np.sum(model.n_iter_)))
-
-
-def squared_hinge_machine(
-    K: NDArray, sign: NDArray, C: float = 1.0, weight: NDArray | None = None, *, max_iter: int = 100
-) -> Machine:
-    """Minimize ``coef' K coef / 2 + C sum(weight * max(0, 1 - sign * f)^2)`` for a positive semi-definite `K`.
-
-    Newton's method on the rows A inside the margin, where ``coef = 2 C weight (sign - f)`` and ``sum(coef) = 0``: one
-    bordered system of the size of A, O(|A|^3), and an exact line search per step. Strictly convex in f, so the optimum
-    is global and reached after finitely many steps (about ten). Certificate: the duality gap, which bounds the distance
-    to the optimum even before convergence. Rows of weight zero and a single class (f = sign) are allowed.
-    """
-    cost = 2.0 * C * weights_or_ones(weight, len(K))
-    used = cost > 0
-    if np.all(sign[used] == sign[used][0]):
-        return Machine(np.zeros(len(K)), float(sign[used][0]), 0.0, 0)
-    beta = np.zeros(len(K))
-    Kb = np.zeros(len(K))
-    b = 0.0
-    active = used
-    step = 0
-    done = False
-    while not done and step < max_iter:
-        step += 1
-        A = np.flatnonzero(active)
-        system = np.ones((len(A) + 1, len(A) + 1))
-        system[:-1, :-1] = K[np.ix_(A, A)]
-        system[np.diag_indices_from(system)] += np.append(1.0 / cost[A], -1.0)
-        solution = lu_solve(lu_factor(system, overwrite_a=True), np.append(sign[A], 0.0))
-        change = -beta
-        change[A] += solution[:-1]
-        along = K @ change
-        t = _newton_length(change, Kb, along, b, solution[-1] - b, sign, cost)
-        beta = beta + t * change
-        Kb = Kb + t * along
-        b = b + t * (solution[-1] - b)
-        inside = used & (sign * (Kb + b) < 1.0)
-        done = t == 1.0 and np.array_equal(inside, active)
-        active = (
-            inside if inside.any() else used
-        )  # none if f separates with a margin before the optimum
-    loss = np.maximum(0.0, 1.0 - sign * (Kb + b))
-    primal = (beta @ Kb + cost @ loss**2) / 2
-    dual = _squared_hinge_dual(K, sign, cost * sign * loss, cost / 2)
-    return Machine(beta, float(b), _relative(primal, dual), step)
-
-
-def _newton_length(
-    change: NDArray, Kb: NDArray, along: NDArray, b: float, db: float, sign: NDArray, cost: NDArray
-) -> float:
-    """The length in (0, 1] of the step that minimizes the convex objective along it, 1 if it still falls there."""
-    f = Kb + b
-    df = along + db
-
-    def slope(t: float) -> float:
-        return float(
-            change @ (Kb + t * along)
-            - (cost * sign * df) @ np.maximum(0.0, 1.0 - sign * (f + t * df))
-        )
-
-    at_start = slope(0.0)
-    if slope(1.0) <= 1e-12 * abs(at_start) or at_start >= 0.0:
-        return 1.0
-    return float(brentq(slope, 0.0, 1.0, xtol=1e-15))
-
-
-def _squared_hinge_dual(K: NDArray, sign: NDArray, beta: NDArray, cost: NDArray) -> float:
-    """The dual objective at the nearest feasible point: the larger of the two classes' sums is scaled down."""
-    sums = np.array([beta[sign < 0].sum(), beta[sign > 0].sum()])
-    scale = np.abs(sums).min() / np.maximum(np.abs(sums), np.finfo(float).tiny)
-    beta = beta * np.where(sign > 0, scale[1], scale[0])
-    used = cost > 0
-    return float(
-        np.abs(beta).sum() - beta @ K @ beta / 2 - np.sum(beta[used] ** 2 / cost[used]) / 4
-    )
 
 
 def _relative(primal: float, dual: float) -> float:

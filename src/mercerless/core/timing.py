@@ -1,9 +1,6 @@
 """Progress of long work: announced after a minute, with a faster alternative, and then in lines every 15 seconds."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from time import perf_counter
 
 from mercerless.core.memory import progress_setting
@@ -14,48 +11,27 @@ BETWEEN = 15.0
 
 
 class FitClock:
-    """The time of one fit; nested fits share the clock of the outermost. It prints, and decides nothing."""
+    """The time of one fit. It prints, and decides nothing."""
 
     def __init__(self, name: str):
         self.name = name
         self.start = perf_counter()
-        self.last_printed: float | None = None
+        self.due = ANNOUNCED
         self.remedy = ""
         self.n_steps = 0
 
     def step(self, stage: str) -> None:
         """Count a step; print a line if the fit is long and the last line is old."""
         self.n_steps += 1
-        now = perf_counter()
-        elapsed = now - self.start
-        if elapsed < ANNOUNCED:
+        elapsed = perf_counter() - self.start
+        if elapsed < self.due:
             return
-        if self.last_printed is None:
-            remedy = f"; {self.remedy}" if self.remedy else ""
-            _print(f"{self.name}: the fit has taken {format_seconds(elapsed)} so far{remedy}.")
-        elif now - self.last_printed < BETWEEN or not _shows_lines():
-            return
-        else:
-            _print(f"{self.name}: {stage}, step {self.n_steps}, after {format_seconds(elapsed)}")
-        self.last_printed = now
-
-
-_CLOCK: ContextVar[FitClock | None] = ContextVar("mercerless_clock", default=None)
-
-
-@contextmanager
-def fit_clock(name: str) -> Iterator[FitClock]:
-    """The clock of the fit that runs in this thread: of the outermost one if fits are nested."""
-    outer = _CLOCK.get()
-    if outer is not None:
-        yield outer
-        return
-    clock = FitClock(name)
-    token = _CLOCK.set(clock)
-    try:
-        yield clock
-    finally:
-        _CLOCK.reset(token)
+        took = format_seconds(elapsed)
+        if self.due == ANNOUNCED:
+            _print(f"{self.name}: the fit has taken {took} so far{self.remedy}.")
+        elif _shows_lines():
+            _print(f"{self.name}: {stage}, step {self.n_steps}, after {took}")
+        self.due = elapsed + BETWEEN
 
 
 class Meter:
@@ -85,10 +61,9 @@ def _print(line: str) -> None:
 
 def _shows_lines() -> bool:
     """Whether lines of progress are printed: as `config_context` sets it, else in terminals and notebooks."""
+    is_watched = "ipykernel" in sys.modules or bool(getattr(sys.stderr, "isatty", bool)())
     setting = progress_setting()
-    if setting is not None:
-        return setting
-    return "ipykernel" in sys.modules or bool(getattr(sys.stderr, "isatty", bool)())
+    return is_watched if setting is None else setting
 
 
 def format_seconds(seconds: float) -> str:

@@ -169,10 +169,7 @@ def _losses(predicted: Any, y: NDArray, classify: bool) -> NDArray:
 
 def settings_of(classify: bool, **given: Any) -> list[dict[str, float]]:
     """The settings to compare, with the values that are given: neither None nor "auto"."""
-    settings: list[dict[str, float]] = []
-    for setting in SETTINGS_OF_LABELS if classify else SETTINGS_OF_NUMBERS:
-        fixed = {name: given[name] for name in setting if given.get(name) not in (None, "auto")}
-        merged = {**setting, **fixed}
-        if merged not in settings:
-            settings.append(merged)
-    return settings
+    fixed = {name: value for name, value in given.items() if value not in (None, "auto")}
+    grid = SETTINGS_OF_LABELS if classify else SETTINGS_OF_NUMBERS
+    settings = [{name: fixed.get(name, setting[name]) for name in setting} for setting in grid]
+    return [setting for i, setting in enumerate(settings) if setting not in settings[:i]]

@@ -122,10 +122,7 @@ def as_items(X: Any) -> NDArray:
         *((2, kind) for kind in "biuf"),
     }:
         return X
-    items = np.empty(len(X), dtype=object)
-    for i, item in enumerate(X):  # one by one: NumPy would look into a list of equally long items
-        items[i] = item
-    return items
+    return np.fromiter(X, dtype=object, count=len(X))
 
 
 def check_matrix(X: Any, name: str = "X") -> None:
@@ -160,9 +157,8 @@ def labels_of(table: Any, axis: str = "columns") -> list[str] | None:
 
 def column_labels(estimator: Any) -> list[str] | None:
     """Labels of the columns that an estimator was fitted on, None if there were none."""
-    labels = getattr(estimator, "_column_labels", None)
-    if labels is None:
-        labels = getattr(estimator, "feature_names_in_", None)
+    names = getattr(estimator, "feature_names_in_", None)
+    labels = getattr(estimator, "_column_labels", None) or names
     return None if labels is None else list(map(str, labels))
 
 
@@ -228,10 +224,8 @@ def check_row_order(X: Any, *values: Any) -> None:
     *values : object
         Targets, weights or groups, one for each row; only those with a pandas index are looked at.
     """
-    tables = [X]
-    if isinstance(X, dict):
-        tables = list(X.values())
-    elif isinstance(X, (list, tuple)):
+    tables = list(X.values()) if isinstance(X, dict) else [X]
+    if isinstance(X, (list, tuple)):
         tables = [table for table in X if getattr(table, "ndim", 0) == 2]
     rows = next((table.index for table in tables if _has_index(table)), None)
     for given in filter(_has_index, values):
@@ -349,7 +343,7 @@ def check_number(
 def check_option(name: str, value: Any, options: Iterable[str | None]) -> None:
     """Raise if this is not one of the options: words, or None."""
     known = list(options)
-    if not ((value is None or isinstance(value, str)) and value in known):
+    if not (isinstance(value, (str, type(None))) and value in known):
         words = ", ".join(map(repr, known[:-1])) + " or " if len(known) > 1 else ""
         raise ValueError(f"{name}={value!r} is not known; use {words}{known[-1]!r}.")
 
@@ -390,8 +384,8 @@ def check_labels(y: Any, name: str) -> NDArray:
     y = column_or_1d(y, warn=True)
     if y.dtype == object:
         is_word = np.array([isinstance(label, str) for label in y])
-        rows = np.flatnonzero(np.isin(list(map(str, y)), ("None", "nan", "NaT", "<NA>")) & ~is_word)
-        if len(rows):
+        rows = [i for i, label in enumerate(y) if is_missing(label)]
+        if rows:
             raise ValueError(
                 f"y has no label in {len(rows)} of {len(y)} rows, the first in row {rows[0]} "
                 "counted from 0 (NaN or None); leave out the rows without a label."
@@ -406,6 +400,11 @@ def check_labels(y: Any, name: str) -> NDArray:
     check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_classification_targets(y)
     return y
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this is None, NaN, NaT or pandas' NA."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def check_weight(sample_weight: Any, n: int) -> NDArray:
@@ -488,43 +487,41 @@ def warn_if_useless(
     constant: NDArray,
     name: str,
     weight: NDArray | None = None,
+    *,
     capped: bool = True,
+    fewest: int = 20,
+    margin: float = 1e-6,
 ) -> None:
     """Warn when held-out losses are worse than a constant's on the same rows by more than three standard errors.
 
     `constant` has the losses of the best constant that does not know the row. Without `capped` rows count in full
-    however large their loss: for rare classes, a model gains on few rows only.
+    however large their loss: for rare classes, a model gains on few rows only. `fewest` rows are needed, and a
+    difference of more than the share `margin` of the constant's loss.
     """
     weight = weights_or_ones(weight, len(losses))
-    if len(losses) < 20 or not np.all(np.isfinite(constant)):
+    if len(losses) < fewest or not np.all(np.isfinite(constant)):
         return
     mean_constant = float(np.average(constant, weights=weight))
     if mean_constant == 0.0:
         return
-    cap = np.inf
-    if capped:
-        cap = 10.0 * mean_constant  # a few bad rows would otherwise also widen the standard error
+    # a few bad rows would otherwise also widen the standard error
+    cap = 10.0 * mean_constant if capped else np.inf
     difference = np.minimum(losses, cap) - np.minimum(constant, cap)
     mean = np.average(difference, weights=weight)
     error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()
-    if mean > 3.0 * error and mean > 1e-6 * mean_constant:
-        _warn_useless(name, float(np.average(losses, weights=weight)) / mean_constant)
+    if mean > max(3.0 * error, margin * mean_constant):
+        ratio = float(np.average(losses, weights=weight)) / mean_constant
+        warn(
+            f"{name} is worse than a constant on held-out training rows: its mean loss is "
+            f"{ratio:.3g} times as large. Check that similarities are not taken for distances or "
+            "the other way round, and that rows and labels are in the same order.",
+            UselessModelWarning,
+        )
 
 
 def warn_if_folds_are_useless(errors: NDArray, name: str) -> None:
-    """Warn when the folds' errors, relative to those of a constant, are above one by three standard errors."""
-    capped = np.minimum(errors, 10.0)
-    if len(errors) >= 3 and capped.mean() - 3.0 * capped.std(ddof=1) / np.sqrt(len(errors)) > 1.05:
-        _warn_useless(name, float(errors.mean()))
-
-
-def _warn_useless(name: str, error: float) -> None:
-    warn(
-        f"{name} is worse than a constant on held-out training rows: its mean loss is {error:.3g} "
-        "times as large. Check that similarities are not taken for distances or the other way "
-        "round, and that rows and labels are in the same order.",
-        UselessModelWarning,
-    )
+    """Warn when the folds' errors, relative to those of a constant, are clearly above one."""
+    warn_if_useless(errors, np.ones(len(errors)), name, fewest=3, margin=0.05)
 
 
 def leave_one_out_constant(Y: NDArray, weight: NDArray | None = None) -> NDArray:

@@ -191,7 +191,7 @@ def _learn_tensor(
 
 def tensor_trends(hyper: TensorHyper, X: NDArray) -> list[NDArray]:
     """The trend functions between the training items."""
-    return hyper.trends(X, X, hyper.knots(X), np.eye(len(X), dtype=bool))
+    return list(hyper.trends(X, X, hyper.knots(X), np.eye(len(X), dtype=bool)))
 
 
 def check_memory_of(task: Regression, X: NDArray) -> None:

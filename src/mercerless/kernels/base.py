@@ -1,6 +1,5 @@
 """The kernel contract, the algebra of kernels, and evaluation in row blocks."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -162,15 +161,13 @@ class Kernel(BaseEstimator):
         if not self.parameters:
             return np.zeros(0)
         prepared = self._prepare(X, Y)
-        sums: dict[int, NDArray] = {}
 
-        def pull(rows: slice) -> None:
-            sums[rows.start] = self._pull(X[rows], Y, G[rows], prepared, rows)
+        def pull(rows: slice) -> NDArray:
+            return self._pull(X[rows], Y, G[rows], prepared, rows)
 
-        over_row_blocks(pull, len(X), len(Y), 8)
-        # summed in row order, so that the result does not depend on which thread was first
-        total = np.sum([sums[start] for start in sorted(sums)], axis=0)
-        return total * self._chain()
+        total = np.sum(over_row_blocks(pull, len(X), len(Y), 8), axis=0)
+        # d parameter / d theta, entry by entry
+        return total * np.where(self._is_log(), self._current(), 1.0)
 
     def _prepare(self, X: NDArray, Y: NDArray) -> Any:
         """Precompute the values that all row blocks share (row norms, scaled copies)."""
@@ -253,10 +250,6 @@ class Kernel(BaseEstimator):
             new, rest = np.split(rest, [int(np.prod(shape))])
             values[p.name] = new.reshape(shape) if shape else float(new[0])
         return clone(self).set_params(**values)
-
-    def _chain(self) -> NDArray:
-        """d parameter / d theta, entry by entry."""
-        return np.where(self._is_log(), self._current(), 1.0)
 
     def __add__(self, other: "Kernel | float") -> "Kernel":
         return Sum(self, _as_operand(other))
@@ -494,15 +487,15 @@ class Product(_Pair):
 
 
 def over_row_blocks(
-    work: Callable[[slice], None], n_rows: int, n_columns: int, itemsize: int
-) -> None:
-    """Call ``work(rows)`` for blocks of rows that fit the cache, on as many threads as the user allows.
+    work: Callable[[slice], T], n_rows: int, n_columns: int, itemsize: int
+) -> list[T]:
+    """``work(rows)`` for blocks of rows that fit the cache, in their order, on as many threads as the user allows.
 
     `n_columns` counts the columns in use at a time, `itemsize` their bytes. Blocks of half a megabyte stay in the
     second-level cache between the matrix product and the elementwise part.
     """
     height = max(16, 2**19 // (n_columns * itemsize))
-    _in_threads(work, list(slices(0, n_rows, height)), n_rows * n_columns)
+    return _in_threads(work, list(slices(0, n_rows, height)), n_rows * n_columns)
 
 
 def cached_pieces(block: NDArray) -> Iterator[slice]:
@@ -541,8 +534,8 @@ def slices(start: int, stop: int, step: int) -> Iterator[slice]:
         yield slice(first, min(first + step, stop))
 
 
-def _in_threads(work: Callable[[slice], None], blocks: list[slice], n_entries: int) -> None:
-    """Call ``work(block)`` for all blocks, on as many threads as BLAS has, which is held to one meanwhile.
+def _in_threads(work: Callable[[slice], T], blocks: list[slice], n_entries: int) -> list[T]:
+    """``work(block)`` for all blocks, on as many threads as BLAS has, which is held to one meanwhile.
 
     Blocks depend on the shapes only, so that results do not depend on the number of threads. With fewer entries than
     2^18 a thread costs more than it saves.
@@ -550,11 +543,9 @@ def _in_threads(work: Callable[[slice], None], blocks: list[slice], n_entries: i
     threads = min(allowed_threads(), len(blocks)) if n_entries >= 2**18 else 1
     with one_blas_thread(alone=True), np.errstate(under="ignore"):
         if threads == 1:
-            for rows in blocks:
-                work(rows)
-            return
+            return list(map(work, blocks))
         with ThreadPoolExecutor(threads) as pool:
-            deque(pool.map(work, blocks), maxlen=0)
+            return list(pool.map(work, blocks))
 
 
 def check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, bool]:

@@ -29,7 +29,7 @@ class Cached:
         Where to keep the values, in a file of SQLite: later runs and other processes do not compute them again, and an
         interruption loses a thousand values at most. None keeps them in this object.
     version : str, default="1"
-        Choose another one whenever the function changes: values of another version raise an error.
+        Choose another one whenever the function changes: values of other versions are not read.
 
     Notes
     -----
@@ -82,7 +82,7 @@ class Cached:
                 rows = ((place, *pair) for place, pair in enumerate(pairs))
                 database.executemany("INSERT INTO asked VALUES (?, ?, ?)", rows)
                 query = "SELECT place, value FROM asked JOIN pairs USING (first, second)"
-                found = database.execute(query).fetchall()
+                found = database.execute(f"{query} WHERE version = ?", [self.version]).fetchall()
         if found:
             places, numbers = zip(*found)
             values[list(places)] = np.array(numbers, dtype=float)
@@ -96,8 +96,8 @@ class Cached:
             self._values.update(zip(pairs, numbers))
             return
         with self._database(self.folder) as database:
-            rows = [(*pair, number) for pair, number in zip(pairs, numbers)]
-            database.executemany("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?)", rows)
+            rows = [(self.version, *pair, number) for pair, number in zip(pairs, numbers)]
+            database.executemany("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?, ?)", rows)
 
     @contextmanager
     def _database(self, folder: str | os.PathLike) -> Iterator[sqlite3.Connection]:
@@ -106,28 +106,15 @@ class Cached:
             Path(folder).mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(Path(folder) / "values.sqlite", timeout=60)) as database:
                 with database:
-                    self._check_version(database, folder)
+                    database.execute(
+                        "CREATE TABLE IF NOT EXISTS pairs (version TEXT, first BLOB, second BLOB, "
+                        "value REAL, PRIMARY KEY (version, first, second)) WITHOUT ROWID"
+                    )
                     yield database
         except (OSError, sqlite3.Error) as error:
             raise ValueError(
                 f"Cached cannot use the folder {str(folder)!r} ({error}); give another one."
             ) from error
-
-    def _check_version(self, database: sqlite3.Connection, folder: str | os.PathLike) -> None:
-        """Make the tables of a new database; raise ValueError for that of another version."""
-        database.execute("CREATE TABLE IF NOT EXISTS about (version TEXT UNIQUE)")
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS pairs "
-            "(first BLOB, second BLOB, value REAL, PRIMARY KEY (first, second)) WITHOUT ROWID"
-        )
-        known = database.execute("SELECT version FROM about").fetchone()
-        if known is None:
-            database.execute("INSERT OR IGNORE INTO about VALUES (?)", (self.version,))
-        elif known[0] != self.version:
-            raise ValueError(
-                f"The folder {str(folder)!r} holds values of version {known[0]!r} of the function, "
-                f"not {self.version!r}; give another folder."
-            )
 
     def __deepcopy__(self, memo: dict) -> Self:
         return self  # scikit-learn's clones share the values

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, solve_triangular
+from scipy.spatial.distance import cdist, pdist
 from sklearn.base import BaseEstimator
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.random import sample_without_replacement
 
 from mercerless.core.memory import row_blocks
@@ -75,11 +75,6 @@ class HyperKernel(BaseEstimator):
         """
         pairs = check_pairs(pairs, "pairs")
         others = pairs if others is None else check_pairs(others, "others")
-        if pairs.shape[2] != others.shape[2]:
-            raise ValueError(
-                f"pairs have {pairs.shape[2]} features but others have {others.shape[2]}; both "
-                "need the same columns."
-            )
         self._check(pairs.shape[2])
         values = self._sections(pairs[:, 0], pairs[:, 1], self.centers_of(others))
         values *= self.center_scale(others)
@@ -119,20 +114,6 @@ def check_pairs(pairs: ArrayLike, name: str) -> NDArray:
         )
     flat = check_real(pairs.reshape(len(pairs), -1), name)
     return flat.reshape(pairs.shape)
-
-
-def _positive(value, name: str, n_features: int | None = None) -> NDArray:
-    value = np.asarray(value, dtype=float)
-    if value.ndim > 1 or (
-        value.ndim == 1 and n_features is not None and value.shape != (n_features,)
-    ):
-        raise ValueError(
-            f"{name} has shape {value.shape} but there are {n_features} features; give one number "
-            "or one per feature."
-        )
-    if not (np.all(np.isfinite(value)) and np.all(value > 0)):
-        raise ValueError(f"{name} must be positive and finite, not {value}.")
-    return value
 
 
 class GaussianHyper(HyperKernel):
@@ -189,8 +170,8 @@ class GaussianHyper(HyperKernel):
         return 1.0 + float(self.pair_scale) ** 2
 
     def _check(self, n_features: int) -> None:
-        _positive(self.length_scale, "length_scale", n_features)
-        _positive(self.pair_scale, "pair_scale")
+        Gaussian(self.length_scale)._check_features(n_features)
+        check_number("pair_scale", self.pair_scale)
 
     def centers_of(self, pairs: NDArray) -> NDArray:
         return pairs.mean(axis=1)
@@ -291,7 +272,7 @@ class WishartHyper(HyperKernel):
     def _check(self, n_features: int) -> None:
         scale = np.asarray(self.length_scale, dtype=float)
         if scale.ndim < 2:
-            _positive(scale, "length_scale", n_features)
+            Gaussian(scale)._check_features(n_features)
         elif scale.shape != (n_features, n_features) or np.linalg.eigvalsh(scale)[0] <= 0:
             raise ValueError(
                 f"length_scale of shape {scale.shape} must be a positive definite matrix of shape "
@@ -335,7 +316,7 @@ class WishartHyper(HyperKernel):
         middle = (c + d) / 2
         difference = c - d
         along = X @ difference.T - np.einsum("ij,ij->i", middle, difference)
-        return _squared_distances(X, middle), along, _square(difference), X
+        return cdist(X, middle, "sqeuclidean"), along, _square(difference), X
 
     def _sections(self, A: NDArray, B: NDArray, centers: NDArray) -> NDArray:
         to_a, along_a, square, white_a = self._about_centers(A, centers)
@@ -385,7 +366,7 @@ class WishartHyper(HyperKernel):
     def blocks(self, X: NDArray, Y: NDArray, centers: NDArray) -> NDArray:
         to_x, along_x, square, white_x = self._about_centers(X, centers)
         to_y, along_y, _, white_y = self._about_centers(Y, centers)
-        apart = _squared_distances(white_x, white_y)[:, :, None]
+        apart = cdist(white_x, white_y, "sqeuclidean")[:, :, None]
         values = np.empty((len(X), len(Y), len(centers)), dtype=apart.dtype)
         # few enough rows that the arrays of a step stay in the processor's cache
         for rows in row_blocks(len(X), 40.0 * len(Y) * len(centers), 2**19):
@@ -442,11 +423,10 @@ class TensorHyper(BaseEstimator):
         self.n_knots = n_knots
 
     def _check(self, n_features: int) -> None:
-        _positive(self.length_scale, "length_scale", n_features)
+        Gaussian(self.length_scale)._check_features(n_features)
         check_number("item_noise", self.item_noise, zero=True)
         check_option("trend", self.trend, ("distance", "features", None))
-        if self.n_knots < 2:
-            raise ValueError(f"n_knots must be at least 2, not {self.n_knots}.")
+        check_number("n_knots", self.n_knots, whole=True)
 
     def items(self, X: NDArray, Y: NDArray | None = None) -> NDArray:
         """The item kernel without the noise: ``exp(-|x - y|^2 / (2 length_scale^2))``."""
@@ -455,66 +435,31 @@ class TensorHyper(BaseEstimator):
     def knots(self, X: NDArray) -> NDArray:
         """0 and quantiles of the distances between rows, where the trend's hats sit."""
         rows = X[:: max(1, len(X) // 500)]
-        distances = euclidean_distances(rows)[np.triu_indices(len(rows), 1)]
+        distances = pdist(rows)
         if len(distances) == 0:
             return np.zeros(1)
         quantiles = np.quantile(distances, np.linspace(0, 1, self.n_knots)[1:])
         return np.unique(np.append(0.0, quantiles))
 
-    def trends(self, X: NDArray, Y: NDArray, knots: NDArray, same: NDArray) -> list[NDArray]:
+    def trends(self, X: NDArray, Y: NDArray, knots: NDArray, same: NDArray) -> Iterator[NDArray]:
         """The trend functions of rows X and columns Y; ``same`` marks pairs of one item.
 
         They are 1; whether both are one item; the hat functions but the first, since together they sum to 1; and with
         ``trend="features"`` those of single features.
         """
         if self.trend is None:
-            return []
-        distance = _distances(X, Y, same)
+            return
+        distance = cdist(X, Y)
         position = np.interp(distance, knots, np.arange(len(knots)))
-        hats = [np.maximum(1.0 - np.abs(position - k), 0.0) for k in range(1, len(knots))]
-        functions = [np.ones_like(distance), same.astype(distance.dtype), *hats]
-        for apart in self._apart(X, Y):
-            functions += [apart, apart**2]
-        return functions
-
-    def _apart(self, X: NDArray, Y: NDArray) -> Iterator[NDArray]:
-        """The differences of rows in every feature, if the trend has functions of them."""
+        yield np.ones_like(distance)
+        yield same.astype(distance.dtype)
+        for k in range(1, len(knots)):
+            yield np.maximum(1.0 - np.abs(position - k), 0.0)
         if self.trend == "features":
             for left, right in zip(X.T, Y.T):
-                yield np.abs(left[:, None] - right)
-
-    def trend_values(
-        self, X: NDArray, Y: NDArray, knots: NDArray, coef: NDArray, same: NDArray
-    ) -> NDArray | float:
-        """The trend ``sum_l coef_l F_l`` of `trends`, its distance part as one piecewise linear function."""
-        if self.trend is None:
-            return 0.0
-        of_distance, of_features = np.split(coef[2:], [len(knots) - 1])
-        values = np.interp(_distances(X, Y, same), knots, np.append(0.0, of_distance))
-        values += coef[0] + coef[1] * same
-        for apart, (first, second) in zip(self._apart(X, Y), of_features.reshape(-1, 2)):
-            values += first * apart + second * apart**2
-        return values
-
-
-def _distances(X: NDArray, Y: NDArray, same: NDArray) -> NDArray:
-    """Distances between rows, exactly 0 for pairs of one item."""
-    origin = np.median(Y, axis=0)
-    return np.where(same, 0.0, euclidean_distances(X - origin, Y - origin))
-
-
-def _squared_distances(X: NDArray, Y: NDArray) -> NDArray:
-    """``euclidean_distances(X, Y, squared=True)``, whose checks take longer than the work on small matrices."""
-    if X.dtype != np.float64 or Y.dtype != np.float64:  # there it is careful with digits
-        return euclidean_distances(X, Y, squared=True)
-    distances = X @ Y.T
-    distances *= -2.0
-    distances += _square(X)[:, None]
-    distances += _square(Y)
-    np.maximum(distances, 0.0, out=distances)
-    if Y is X:
-        np.fill_diagonal(distances, 0.0)
-    return distances
+                apart = np.abs(left[:, None] - right)
+                yield apart
+                yield apart**2
 
 
 def _square(A: NDArray) -> NDArray:

@@ -103,20 +103,18 @@ class PairFunction(_OfItems):
         if mirrors and n > 1 and meter.done:
             i = np.linspace(0, n - 2, 10).astype(int)
             j = i + 1 + np.arange(10) % (n - 1 - i)
-            items = _one_by_one(rows)
-            back = _values(self._plain_function(), items[j], items[i], (j, i))
+            plain = self.function.function if isinstance(self.function, Cached) else self.function
+            back = _values(plain, list(rows[j]), list(rows[i]), (j, i))
             self._check_directions(K[i, j], back, (i, j))
         return K
 
     def diag(self, X: Any) -> NDArray:
         items = as_items(X)
-        own = np.arange(len(items))
-        parts = ((own[part], own[part]) for part in slices(0, len(items), 1000))
+        parts = (
+            (own, own) for own in np.array_split(np.arange(len(items)), 1 + len(items) // 1000)
+        )
         found = self._compare(items, items, parts, Meter(len(items)))
         return np.concatenate([values for _, values in found])
-
-    def _plain_function(self) -> Callable[..., Any]:
-        return self.function.function if isinstance(self.function, Cached) else self.function
 
     def _compare(
         self, rows: NDArray, columns: NDArray, parts: Iterable[Pairs], meter: Meter
@@ -127,8 +125,9 @@ class PairFunction(_OfItems):
         if is_cached:
             row_keys = [digest(item) for item in rows]
             column_keys = row_keys if columns is rows else [digest(item) for item in columns]
-        rows = _one_by_one(rows)
-        columns = _one_by_one(columns)
+        # the rows of a table as objects, so that they are not copied for every pair
+        rows = np.fromiter(rows, dtype=object, count=len(rows))
+        columns = np.fromiter(columns, dtype=object, count=len(columns))
         started: deque[tuple[Pairs, list, NDArray, NDArray]] = deque()
 
         def tasks() -> Iterator[Any]:
@@ -169,26 +168,12 @@ def _all_pairs(n: int, m: int, mirrors: bool, size: int) -> Iterator[Pairs]:
             yield i[part], j[part]
 
 
-def _one_by_one(items: NDArray) -> NDArray:
-    """The items as objects: the rows of a table are not copied for every pair."""
-    if items.ndim == 1:
-        return items
-    rows = np.empty(len(items), dtype=object)
-    for k, row in enumerate(items):
-        rows[k] = row
-    return rows
-
-
-def _values(function: Callable, A: NDArray, B: NDArray, pairs: Pairs) -> NDArray:
+def _values(function: Callable, A: Iterable, B: Iterable, pairs: Pairs) -> NDArray:
     """The values of the pairs of A and B, whose numbers are given for messages."""
     values: list[Any] = []
     numbers: list[float] = []
     try:
-        values.extend(map(function, A.tolist(), B.tolist()))
-        if set(map(type, values)) <= {float, int}:
-            array = np.array(values, dtype=float)
-            if np.isfinite(array).all():
-                return array
+        values.extend(map(function, A, B))
         numbers.extend(map(_number, values))
     except Exception as error:
         i, j = pairs
@@ -204,11 +189,7 @@ def _number(value: Any) -> float:
     """The returned value as a finite number; NaN for None."""
     if value is None:
         return np.nan
-    if getattr(value, "shape", ()):
-        if np.size(value) != 1:
-            raise TypeError(f"it returned an array of shape {np.shape(value)}")
-        value = np.reshape(value, ())[()]
-    number = float(value)
+    number = float(value.item() if hasattr(value, "item") else value)
     if not math.isfinite(number):
         raise ValueError(f"it returned {number}, which is not a finite number")
     return number
@@ -259,8 +240,8 @@ class MatrixFunction(_OfItems):
 
     #: Pairs per call.
     _pairs_at_once = 2**18
-    #: Whether this need not be checked.
-    _depends_on_pairs_only = False
+    #: Whether values are compared with those of the other direction and of two items alone.
+    _is_checked = True
 
     def __init__(self, function: Callable[..., Any], symmetric: bool = True):
         self.function = function
@@ -295,12 +276,13 @@ class MatrixFunction(_OfItems):
     def _mirror(self, square: NDArray, start: int) -> None:
         """Make a block on the diagonal symmetric, in place, after checking that it nearly is."""
         i, j = np.triu_indices(len(square), 1)
-        self._check_directions(square[i, j], square[j, i], (i + start, j + start))
+        if self._is_checked:
+            self._check_directions(square[i, j], square[j, i], (i + start, j + start))
         square[j, i] = square[i, j]
 
     def _check_alone(self, K: NDArray, rows: NDArray, columns: NDArray) -> None:
         """Raise if the value of two items depends on the others in the lists."""
-        if K.size == 1 or self._depends_on_pairs_only:
+        if K.size == 1 or not self._is_checked:
             return
         last = K.shape[1] - 1
         alone = self._block(rows[:1], columns[-1:], 0, last)[0, 0]

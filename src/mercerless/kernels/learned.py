@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercerless.core.folds import find_copies
 from mercerless.core.memory import row_blocks
 from mercerless.core.validation import check_real
 from mercerless.kernels.base import Kernel
@@ -203,14 +204,9 @@ class TensorExpansion(_LearnedKernel):
 
     def _numbers(self, *arrays: NDArray) -> list[NDArray]:
         """Numbers of rows, the same for equal ones: of a training item its index, of new items larger ones."""
-        table: dict[bytes, int] = {}
-        n = len(self.items)
-        for index, key in enumerate(_keys(self.items)):
-            table.setdefault(key, index)
-        return [
-            np.array([table.setdefault(key, n + len(table)) for key in _keys(rows)])
-            for rows in arrays
-        ]
+        distinct = find_copies(np.vstack([self.items, *arrays]))
+        first = np.unique(distinct, return_index=True)[1][distinct]
+        return np.split(first, np.cumsum([len(self.items), *map(len, arrays)]))[1:-1]
 
     def _prepare(self, X: NDArray, Y: NDArray) -> Any:
         return self._coordinates(Y), *self._numbers(X, Y)
@@ -225,11 +221,8 @@ class TensorExpansion(_LearnedKernel):
         values[:, old_y] = left @ self.item_coef[:, y[old_y]]
         values[old_x] = (right @ self.item_coef[:, x[old_x]]).T
         same = x[:, None] == y
-        values += self.hyper_kernel.trend_values(X, Y, self.knots, self.trend_coef, same)
+        trends = self.hyper_kernel.trends(X, Y, self.knots, same)
+        for coef, trend in zip(self.trend_coef, trends):
+            values += coef * trend
         values[np.ix_(old_x, old_y)] = self.item_values[np.ix_(x[old_x], y[old_y])]
         out[...] = values
-
-
-def _keys(X: NDArray) -> list[bytes]:
-    # + 0.0 makes the two zeros equal
-    return [row.tobytes() for row in np.asarray(X, dtype=float) + 0.0]

@@ -78,15 +78,13 @@ class _Local(Kernel):
         if K is None:
             K = self(X, Y)
         prepared = self._prepare_blocks(Y, widths)
-        sums: dict[int, NDArray] = {}
 
-        def pull(rows: slice) -> None:
+        def pull(rows: slice) -> NDArray:
             H = self._weights(G[rows].T, K[rows].T).astype(X.dtype, copy=False)
-            sums[rows.start] = self._gradient(X[rows], prepared, H)
+            return self._gradient(X[rows], prepared, H)
 
-        over_row_blocks(pull, len(X), max(64, X.shape[1]), X.itemsize)
-        # summed in row order, so that the result does not depend on which thread was first
-        gradient: NDArray = np.sum([sums[start] for start in sorted(sums)], axis=0, dtype=float)
+        parts = over_row_blocks(pull, len(X), max(64, X.shape[1]), X.itemsize)
+        gradient: NDArray = np.sum(parts, axis=0, dtype=float)
         return _summed(gradient, np.ndim(self.bandwidths))
 
     def _check_arguments(

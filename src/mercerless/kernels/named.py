@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, vstack
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from mercerless.core.folds import by_appearance
 from mercerless.core.memory import check_memory, row_blocks
 from mercerless.core.optional import import_optional
-from mercerless.core.validation import as_items, check_option, check_real
+from mercerless.core.validation import as_items, check_option, check_real, is_missing
 from mercerless.kernels.base import Kernel
 from mercerless.kernels.items import MatrixFunction
 
@@ -101,7 +102,7 @@ class SparseRows(MatrixFunction):
     symmetric = True
     is_similarity = True
     _pairs_at_once = 2**24
-    _depends_on_pairs_only = True
+    _is_checked = False
 
     def __init__(self, metric: str = "cosine"):
         self.metric = metric
@@ -123,10 +124,7 @@ class SparseRows(MatrixFunction):
         X = csr_array(X)
         if not np.isfinite(X.data).all():
             raise ValueError("X has entries that are NaN or infinite; replace them first.")
-        rows = np.empty(X.shape[0], dtype=object)
-        for i in range(len(rows)):
-            rows[i] = X[[i]]
-        return rows
+        return np.fromiter((X[[i]] for i in range(X.shape[0])), dtype=object, count=X.shape[0])
 
     def function(self, A: Any, B: Any) -> NDArray:  # type: ignore[override]
         """The values of all pairs.
@@ -167,6 +165,10 @@ def _sparse_chi2(X: csr_array, Y: csr_array) -> NDArray:
         shared = np.divide(4 * mine * both.data, total, out=np.zeros_like(total), where=total > 0)
         distances[i] -= np.bincount(both.row, shared, minlength=len(distances[i]))
     return np.exp(-distances)
+
+
+#: Types of the cells of a column of numbers.
+NUMBERS = (int, float, np.number, np.bool_)
 
 
 class Gower(Kernel):
@@ -221,8 +223,8 @@ class Gower(Kernel):
         names = list(first.index) if hasattr(first, "index") and hasattr(first, "iloc") else None
         ranges = []
         for column in _cells(X, names).T:
-            known = [value for value in column if not _is_gap(value)]
-            is_numeric = bool(known) and all(isinstance(value, _number_types()) for value in known)
+            known = [value for value in column if not is_missing(value)]
+            is_numeric = bool(known) and all(isinstance(value, NUMBERS) for value in known)
             ranges.append(float(max(known)) - float(min(known)) if is_numeric else np.nan)
         return cls(ranges, names)
 
@@ -235,12 +237,14 @@ class Gower(Kernel):
                 )
             return Gower.of(X)(X)
         ranges = np.asarray(self.ranges, dtype=float)
-        left = self._encode(_cells(X, self.names), ranges)
-        right = left if Y is None or Y is X else self._encode(_cells(Y, self.names), ranges)
-        check_memory(8.0 * len(left[0]) * len(right[0]), "The matrix of Gower's similarities")
-        out = np.empty((len(left[0]), len(right[0])))
-        for rows in row_blocks(len(out), 64.0 * out.shape[1], 2**23):
-            out[rows] = self._block(left[0][rows], left[1][rows], *right, ranges)
+        left = _cells(X, self.names, len(ranges))
+        right = left if Y is None or Y is X else _cells(Y, self.names, len(ranges))
+        n, m = len(left), len(right)
+        check_memory(8.0 * n * m, "The matrix of Gower's similarities")
+        values = self._encode(np.vstack([left, right]), ranges)
+        out = np.empty((n, m))
+        for rows in row_blocks(n, 64.0 * m, 2**23):
+            out[rows] = self._block(values[:n][rows], values[n:], ranges)
         if np.isnan(out).any():
             i, j = np.argwhere(np.isnan(out))[0]
             raise ValueError(
@@ -253,56 +257,45 @@ class Gower(Kernel):
         return np.ones(len(as_items(X)))
 
     @staticmethod
-    def _encode(cells: NDArray, ranges: NDArray) -> tuple[NDArray, NDArray]:
-        """Numbers as they are and words as numbers of their own, and which cells are known."""
-        if cells.shape[1] != len(ranges):
-            raise ValueError(
-                f"X has {cells.shape[1]} columns but Gower's similarity was made for {len(ranges)}."
-            )
-        known = np.array([[not _is_gap(value) for value in row] for row in cells], dtype=bool)
-        values = np.zeros(cells.shape, dtype=object)
-        values[known] = cells[known]
-        for j in np.flatnonzero(~np.isnan(ranges)):
-            words = [value for value in values[:, j] if not isinstance(value, _number_types())]
-            if words:
+    def _encode(cells: NDArray, ranges: NDArray) -> NDArray:
+        """Numbers as they are, words as numbers of their own, and NaN for gaps."""
+        values = np.full(cells.shape, np.nan)
+        for j, width in enumerate(ranges):
+            known = np.flatnonzero([not is_missing(value) for value in cells[:, j]])
+            column = cells[known, j]
+            words = [value for value in column if not isinstance(value, NUMBERS)]
+            if np.isnan(width):
+                column = by_appearance(column)
+            elif words:
                 raise ValueError(
                     f"Column {j} held numbers and now holds {words[0]!r}; pass a number or a gap."
                 )
-        return values, known.reshape(cells.shape)
+            values[known, j] = column
+        return values
 
     @staticmethod
-    def _block(A, has_a, B, has_b, ranges):
+    def _block(A: NDArray, B: NDArray, ranges: NDArray) -> NDArray:
         total = np.zeros((len(A), len(B)))
         n_known = np.zeros((len(A), len(B)))
-        for j, width in enumerate(ranges):
-            both = has_a[:, j][:, None] & has_b[:, j]
+        for a, b, width in zip(A.T, B.T, ranges):
+            distance = np.abs(a[:, None] - b)
+            alike = np.maximum(1.0 - distance / (width or 1.0), 0.0)
             if np.isnan(width):
-                alike = (A[:, j][:, None] == B[:, j]).astype(float)
-            else:
-                distance = np.abs(A[:, j].astype(float)[:, None] - B[:, j].astype(float))
-                alike = np.maximum(1.0 - distance / (width or 1.0), 0.0)
+                alike = distance == 0.0
+            both = ~np.isnan(distance)
             total += np.where(both, alike, 0.0)
             n_known += both
         with np.errstate(invalid="ignore"):
             return total / n_known
 
 
-def _number_types() -> tuple[type, ...]:
-    return (int, float, np.number, np.bool_)
-
-
-def _cells(X: Any, names: list | None) -> NDArray:
+def _cells(X: Any, names: list | None, n_columns: int | None = None) -> NDArray:
     """The cells of a table or of a sequence of rows, of shape (n, n_columns); rows of data frames in this order."""
     items = as_items(X)
-    if items.ndim == 2:
-        return items.astype(object)
-    if any(not hasattr(row, "__len__") or isinstance(row, str) for row in items):
+    if items.ndim == 1 and any(
+        not hasattr(row, "__len__") or isinstance(row, str) for row in items
+    ):
         raise ValueError("Gower's similarity compares rows; pass a data frame or a list of rows.")
-    sizes = {len(row) for row in items}
-    if len(sizes) != 1:
-        raise ValueError(
-            f"Rows have {min(sizes)} to {max(sizes)} cells; pass rows of equal length."
-        )
     rows = []
     for row in items:
         if names is not None and hasattr(row, "reindex"):
@@ -311,16 +304,11 @@ def _cells(X: Any, names: list | None) -> NDArray:
                 raise ValueError(f"X lacks the column {missing[0]!r} of the training rows.")
             row = row[names]
         rows.append(list(row))
-    cells = np.empty((len(rows), len(rows[0])), dtype=object)
-    for i, row in enumerate(rows):
-        cells[i] = row
-    return cells
-
-
-def _is_gap(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+    sizes = sorted({len(row) for row in rows})
+    if sizes != [n_columns or sizes[0]]:
+        expected = "rows of equal length" if n_columns is None else f"rows of {n_columns}"
+        raise ValueError(f"Rows have {' or '.join(map(str, sizes[:3]))} cells; pass {expected}.")
+    return np.array(rows, dtype=object)
 
 
 #: Similarities of strings by name: rapidfuzz's distances, normalized to 1 for equal strings, and ratios of words.
@@ -366,7 +354,7 @@ class Strings(MatrixFunction):
     symmetric = True
     is_similarity = True
     _pairs_at_once = 2**22
-    _depends_on_pairs_only = True
+    _is_checked = False
 
     def __init__(self, similarity: str = "levenshtein", n_jobs: int | None = None):
         self.similarity = similarity
@@ -380,11 +368,6 @@ class Strings(MatrixFunction):
     def _check_items(self, items: NDArray) -> None:
         check_option("similarity", self.similarity, STRING_SIMILARITIES)
         _check_types(items, str, self.similarity, "strings")
-
-    def _mirror(self, square: NDArray, start: int) -> None:
-        """Jaro's directions may differ in the last digits; the upper one counts."""
-        i, j = np.triu_indices(len(square), 1)
-        square[j, i] = square[i, j]
 
     def function(self, A: list[str], B: list[str]) -> NDArray:  # type: ignore[override]
         """The similarities of all pairs.
@@ -403,11 +386,10 @@ class Strings(MatrixFunction):
         package = import_optional(f"rapidfuzz.{module}", "strings", "Comparing strings")
         process = import_optional("rapidfuzz.process", "strings", "Comparing strings")
         scorer = getattr(package, name)
+        scorer = getattr(scorer, "normalized_similarity", scorer)
+        largest = 100.0 if module == "fuzz" else 1.0
         workers = effective_n_jobs(self.n_jobs)
-        if module == "fuzz":
-            return process.cdist(A, B, scorer=scorer, dtype=np.float64, workers=workers) / 100.0
-        scorer = scorer.normalized_similarity
-        return process.cdist(A, B, scorer=scorer, dtype=np.float64, workers=workers)
+        return process.cdist(A, B, scorer=scorer, dtype=np.float64, workers=workers) / largest
 
 
 def _check_types(items: NDArray, kind: type, name: str, what: str) -> None:
@@ -453,7 +435,7 @@ class Series(MatrixFunction):
     """
 
     symmetric = True
-    _depends_on_pairs_only = True
+    _is_checked = False
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
 """Kernels of a distance: Euclidean (l2) or along the axes (l1)."""
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -398,37 +397,6 @@ class Log(SquaredDistance):
         return -1 / (2 * root * (1 + root))
 
 
-class _FeatureGroups(NamedTuple):
-    """Rows and columns in float64, which SciPy works in, with many features divided into groups of about 16.
-
-    A long sum waits for its own last addition; of short ones the processor works on several at a time.
-    """
-
-    left: list[NDArray]
-    right: list[NDArray]
-
-    @classmethod
-    def of(cls, X: NDArray, Y: NDArray) -> Self:
-        """The features of all rows of X and all rows of Y, each group contiguous."""
-        n_features = X.shape[1]
-        n_groups = round(n_features / 16) if n_features >= 64 else 1
-        edges = np.linspace(0, n_features, n_groups + 1).astype(int)
-        left = [np.ascontiguousarray(X[:, a:b], np.float64) for a, b in pairwise(edges)]
-        right = left
-        if Y is not X:
-            right = [np.ascontiguousarray(Y[:, a:b], np.float64) for a, b in pairwise(edges)]
-        return cls(left, right)
-
-    def distances(self, rows: slice, columns: slice, out: NDArray | None = None) -> NDArray:
-        """The l1 distances of these rows and columns, in `out` if it is given: contiguous and of float64."""
-        total = cdist(self.left[0][rows], self.right[0][columns], "cityblock", out=out)
-        if len(self.left) > 1:
-            part = np.empty_like(total)
-            for left, right in zip(self.left[1:], self.right[1:]):
-                total += cdist(left[rows], right[columns], "cityblock", out=part)
-        return total
-
-
 class _Cityblock(Stationary):
     """Kernels of the l1 distance, one length scale; ``_slope`` is in the length scale."""
 
@@ -436,18 +404,16 @@ class _Cityblock(Stationary):
     _per_feature = False
 
     def _prepare(self, X, Y):
-        return _FeatureGroups.of(X, Y)
+        return X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
 
     def _evaluate(self, X, Y, out, prepared, rows, columns):
-        if out.dtype == np.float64:
-            prepared.distances(rows, columns, out)
-        else:
-            out[...] = prepared.distances(rows, columns)
+        left, right = prepared
+        out[...] = cdist(left[rows], right[columns], "cityblock")
         self._profile(out)
 
     def _pull(self, X, Y, G, prepared, rows):
-        distances = prepared.distances(rows, slice(0, len(Y)))
-        return np.array([np.vdot(G, self._slope(distances))])
+        left, right = prepared
+        return np.array([np.vdot(G, self._slope(cdist(left[rows], right, "cityblock")))])
 
 
 class Laplace(_Cityblock):

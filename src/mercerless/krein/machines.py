@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR
 from sklearn.utils import column_or_1d
 
@@ -18,17 +17,10 @@ from mercerless.core.blocks import blockwise
 from mercerless.core.estimator import pair_votes
 from mercerless.core.folds import fold_numbers, some_rows
 from mercerless.core.memory import check_memory
-from mercerless.core.svm import Machine, pair_machines, stabilize, tube_machine
+from mercerless.core.svm import Machine, hinge_machines, stabilize, tube_machine
 from mercerless.core.tuning import SCALES, choose_machine, held_out_blocks, settings_of
 from mercerless.core.units import Standardizer, kernel_unit
-from mercerless.core.validation import (
-    check_classes,
-    check_number,
-    check_option,
-    check_targets,
-    check_weight,
-    warn,
-)
+from mercerless.core.validation import check_classes, check_number, check_targets, check_weight
 from mercerless.kernels import Gaussian
 from mercerless.krein.model import KreinModel
 from mercerless.krein.thresholds import LIMITS
@@ -150,8 +142,6 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         number changes nothing. "auto" chooses from .01 to 1000 by the errors on folds, of 600 items at most.
     negative_penalty : float, default=1.0
         Penalty of f- relative to that of f+.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-        libsvm's loss, or its square, solved to full accuracy by Newton's method.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights.
     tol : float, default=1e-3
@@ -204,7 +194,6 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         *,
         C: float | str = "auto",
         negative_penalty: float = 1.0,
-        loss: str = "hinge",
         class_weight: dict | str | None = None,
         tol: float = 1e-3,
         max_iter: int = -1,
@@ -212,30 +201,19 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         self.kernel = kernel
         self.C = C
         self.negative_penalty = negative_penalty
-        self.loss = loss
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        check_option("loss", self.loss, ("hinge", "squared_hinge"))
         weight, classes, labels = check_classes(
             y, sample_weight, self.class_weight, type(self).__name__
         )
         self._fit(X, labels, weight, classes_=classes)
 
     def _machines(self, K: NDArray, target: NDArray, C: float, weight: NDArray) -> list[Machine]:
-        options: Any = {"loss": self.loss, "tol": self.tol, "max_iter": self.max_iter}
-        machines = list(pair_machines(K, target, target.max() + 1, C, weight, **options))
-        gap = max(machine.gap for machine in machines)
-        # libsvm stops on the gradient of the dual and has its own warning
-        if gap > 1e-6 and self.loss == "squared_hinge":
-            warn(
-                f"The relative duality gap is {gap:.1e}; the kernel matrix may be badly scaled, "
-                "lower C.",
-                ConvergenceWarning,
-            )
-        return machines
+        options: Any = {"tol": self.tol, "max_iter": self.max_iter}
+        return hinge_machines(K, target, target.max() + 1, C, weight, **options)
 
     @blockwise
     def decision_function(self, X: Any) -> NDArray:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh, qr
 
-from mercerless.core.linalg import EigenFactors, cauchy_factors
+from mercerless.core.linalg import EigenFactors
 from mercerless.core.svm import center_kernel, kept
 from mercerless.core.validation import check_option, largest_entry, weights_or_ones
 
@@ -632,18 +632,9 @@ def _cauchy_product(
 
     The sum is over the leading axis of `first` and `second`. Of rank at most the smaller side of M.
     """
-    smaller = min(rows.stop - rows.start, columns.stop - columns.start)
-    # the search for factors of small blocks costs more than it saves
-    max_rank = (smaller - 1) // (2 * len(first)) if smaller >= 40 else 0
-    low_rank = cauchy_factors(s[rows], s[columns], max_rank)
-    if low_rank is not None:
-        left, right = low_rank
-        lefts = [left * each[rows, None] for each in (*first, *second)]
-        rights = [right * each[columns, None] for each in (*second, *first)]
-        return Z[:, rows] @ np.hstack(lefts), Z[:, columns] @ np.hstack(rights)
     M = first[:, rows].T @ second[:, columns] + second[:, rows].T @ first[:, columns]
     M /= s[rows, None] - s[columns]
-    if smaller == M.shape[0]:
+    if len(M) <= M.shape[1]:
         return Z[:, rows], Z[:, columns] @ M.T
     return Z[:, rows] @ M, Z[:, columns]
 

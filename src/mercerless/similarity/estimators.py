@@ -106,7 +106,7 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
         splits, fold_parts = self._folds(task)
         with self._progress(N_FOLDS + 1) as progress:
             if n >= 2000:
-                progress.clock.remedy = "landmarks=1000 is faster"
+                progress.clock.remedy = "; landmarks=1000 is faster"
             run = partial(run_tasks, progress, self.n_jobs, "fold")
             stack = fit_stack(blocks, task.targets, task.weight[task.used], splits, fold_parts, run)
         attributes["_parts"] = parts

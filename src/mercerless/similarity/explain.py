@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
+from sklearn.base import is_classifier
 from sklearn.utils.metaestimators import available_if
 
 from mercerless.core.averaging import Average
@@ -80,7 +81,7 @@ class StackReasonsMixin(ReasonsMixin):
                 of_family = split_scores(fitted, linear, targets, known[name], new[name])
                 label = f"{name}: {fitted.name}" if len(known) > 1 else fitted.name
                 splits += [split._replace(family=label) for split in of_family]
-            classes = two_likeliest(self.stack_(new), self)
+            classes = two_likeliest(self.stack_(new)) if is_classifier(self) else None
             yield shares_of(self.stack_, splits, classes)
 
     def _compared_again(self, train: Any) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ from mercerless.core.validation import (
     check_square,
     warn,
 )
-from mercerless.lowrank import Landmarks, as_landmarks
+from mercerless.lowrank import Landmarks
 from mercerless.similarity.linear import SparseMachine, sparse_machine
 
 
@@ -115,11 +115,11 @@ class SimilarityFeatures(KernelTransformer):
         return len(self.landmarks_)
 
 
-def _some_landmarks(requested: Any, n: int) -> Landmarks | None:
+def _some_landmarks(requested: Any, n: int) -> Any:
     """How many of n items and how to choose them: None means all, a fraction below 1 that part."""
     if isinstance(requested, float | np.floating) and 0.0 < requested < 1.0:
-        return Landmarks(max(1, round(requested * n)))
-    return None if requested is None else as_landmarks(requested)
+        return max(1, round(requested * n))
+    return requested
 
 
 class SimilaritySVC(ClassifierMixin, KernelPredictor):
