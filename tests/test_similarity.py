@@ -429,3 +429,8 @@ def test_a_class_that_sets_do_not_reach_is_said():
         model.predict_set(points, 0.9)
     sets = model.predict_set(points, 0.9, by_class=True)
     assert sets[labels == 1, 1].mean() > 0.8
+
+
+def test_distances_that_are_called_similarities_are_said():
+    with pytest.warns(UserWarning, match="leave out kind"):
+        distances(kind="similarity").fit(D[:N, :N], THREE[:N])

@@ -34,21 +34,21 @@ class TestRowOrder:
         several = {"first": np.eye(4), "second": self.rows}
         forms = {"frame": self.rows, "series": self.rows[0], "dict": several}
         X = forms.get(form, [np.eye(4), self.rows])
-        with pytest.raises(ValueError, match=r"'size'.*y\.loc\[X\.index\].*y\.to_numpy\(\)"):
-            v.check_row_order(X, self.values)
+        with pytest.raises(ValueError, match=r"weight\.loc\[X\.index\].*weight\.to_numpy\(\)"):
+            v.check_row_order(X, y=[1, 2, 3, 4], weight=self.values)
 
     def test_numbers_are_labels_too(self):
         numbered = pd.DataFrame(np.eye(4))
         with pytest.raises(ValueError, match="different orders"):
-            v.check_row_order(numbered, None, self.values.set_axis([3, 1, 2, 0]))
+            v.check_row_order(numbered, groups=self.values.set_axis([3, 1, 2, 0]))
 
     @pytest.mark.parametrize("index", [list("abcd"), list("dbcz"), list("ddca"), range(4)])
     def test_other_labels_go_by_position(self, index):
-        v.check_row_order(self.rows, pd.Series([4, 2, 3, 1], index=index))
+        v.check_row_order(self.rows, y=pd.Series([4, 2, 3, 1], index=index))
 
     @pytest.mark.parametrize("X", [np.eye(4), list("wxyz"), rows.set_axis(list("aacd")), None])
     def test_unlabeled_rows_go_by_position(self, X):
-        v.check_row_order(X, self.values)
+        v.check_row_order(X, y=self.values)
 
 
 def test_columns_are_found_by_name():

@@ -26,6 +26,7 @@ from mercerless.core.validation import (
     check_symmetric,
     relative_asymmetry,
     validate_data,
+    warn,
 )
 
 __all__ = [
@@ -502,6 +503,11 @@ def check_kind(K: NDArray, kind: str = "auto", name: str = "X") -> str:
         raise ValueError(
             f"{name} holds distances, but {problem}; correct it, or pass kind='dissimilarity' "
             f"if small values mean similar items, or kind='similarity' if large values do."
+        )
+    if kind == "similarity" and matrix_kind(K).kind in ("distance", "dissimilarity"):
+        warn(
+            f"{name} looks like distances, but kind='similarity' says that large values mean similar "
+            "items; leave out kind, or say kind='distance'."
         )
     return kind
 

@@ -141,7 +141,7 @@ def make_problem(
 ) -> Problem:
     """Check data and labels, leave out what has no label, and infer the task."""
     ReadOptions(kind=kind, task=task)  # raises if they are not known
-    check_row_order(X, y, groups)
+    check_row_order(X, y=y, groups=groups)
     if isinstance(y, str):
         raise ValueError(f"y={y!r} is a text; give the labels themselves, such as X.pop({y!r}).")
     X, kind, kernel = check_items(X, kind, kernel)

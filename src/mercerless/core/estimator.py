@@ -63,13 +63,14 @@ def in_plain_surroundings(method: Callable[..., T]) -> Callable[..., T]:
 
     Targets, weights and groups with the labels of the rows of X in another order raise before any work.
     """
+    signature = inspect.signature(method)
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> T:
         values = [value for value in (*args, *kwargs.values()) if hasattr(value, "iloc")]
         if len(values) > 1 or isinstance(args[0] if args else None, (dict, list, tuple)):
-            rows, *others = (*args, *kwargs.values())
-            check_row_order(rows, *others)
+            _, (_, rows), *others = signature.bind(self, *args, **kwargs).arguments.items()
+            check_row_order(rows, **dict(others))
         with (
             np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"),
             sklearn.config_context(transform_output="default"),

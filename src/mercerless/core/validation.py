@@ -214,29 +214,30 @@ def align_matrix(X: Any, may_cut: bool) -> Any:
     return X
 
 
-def check_row_order(X: Any, *values: Any) -> None:
+def check_row_order(X: Any, **values: Any) -> None:
     """Raise if values of rows have the labels of the rows of X in another order; everything is read by position.
 
     Parameters
     ----------
     X : object
         The rows: a data frame, a series of items, or a dict or list of data frames of the same rows.
-    *values : object
-        Targets, weights or groups, one for each row; only those with a pandas index are looked at.
+    **values : object
+        Targets, weights or groups, one for each row, by name; only those with a pandas index are looked at.
     """
     tables = list(X.values()) if isinstance(X, dict) else [X]
     if isinstance(X, (list, tuple)):
         tables = [table for table in X if getattr(table, "ndim", 0) == 2]
     rows = next((table.index for table in tables if _has_index(table)), None)
-    for given in filter(_has_index, values):
+    for name, given in values.items():
+        if rows is None or not _has_index(given):
+            continue
         labels = given.index
-        if rows is None or len(rows) != len(labels) or rows.equals(labels):
+        if len(rows) != len(labels) or rows.equals(labels):
             continue
         if rows.is_unique and labels.is_unique and rows.isin(labels).all():
-            name = "y" if getattr(given, "name", None) is None else repr(given.name)
             raise ValueError(
-                f"X and {name} have the same row labels in different orders; pass y.loc[X.index] to go by "
-                "label, or y.to_numpy() to go by position (the same for weights and groups)."
+                f"X and {name} have the same row labels in different orders; pass {name}.loc[X.index] to go by "
+                f"label, or {name}.to_numpy() to go by position."
             )
 
 

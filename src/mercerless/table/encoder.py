@@ -376,7 +376,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _learn_rows(self, X: Any, y: Any, sample_weight: Any) -> NDArray:
         """The encoded training rows, with folds of their own."""
-        check_row_order(X, y, sample_weight)
+        check_row_order(X, y=y, sample_weight=sample_weight)
         columns = self.read_training(as_frame(X))
         n = len(columns[0].values)
         Y, labels = None, None
