@@ -24,19 +24,23 @@ def import_optional(name: str, extra: str, what: str) -> ModuleType:
         ) from None
 
 
-class NoCallbacks:
-    """Base of estimators before scikit-learn 1.9, which has no callbacks: their context has no listeners."""
+class NoContext:
+    """The context of a fit without callbacks."""
 
-    def _init_callback_context(self, **kwargs: Any) -> "NoCallbacks":
-        return NoCallbacks()
-
-    def subcontext(self, **kwargs: Any) -> "NoCallbacks":
+    def subcontext(self, **kwargs: Any) -> "NoContext":
         return self
 
     def call_on_fit_task_begin(self, **kwargs: Any) -> None:
         pass
 
     call_on_fit_task_end = call_on_fit_task_begin
+
+
+class NoCallbacks:
+    """Base of estimators before scikit-learn 1.9, which has no callbacks."""
+
+    def _init_callback_context(self, **kwargs: Any) -> NoContext:
+        return NoContext()
 
 
 try:
