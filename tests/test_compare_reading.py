@@ -351,48 +351,105 @@ def test_what_cannot_be_read_is_one_sentence(read, case):
     assert "\n" not in str(caught.value)
 
 
-NAME = st.text("abcxyz_", min_size=1, max_size=5)
-WORD = st.sampled_from(["u", "v v", "w;x", "y,z", 'q"r', "a-b", "ü"])
+WORD = st.one_of(
+    st.sampled_from(
+        [
+            "u",
+            "v v",
+            "w;x",
+            "y,z",
+            'q"r',
+            "a-b",
+            "ü",
+            "None",
+            "x\ty",
+            "1 m",
+            "p|q",
+            "two\nlines",
+            '5"',
+        ]
+    ),
+    st.text(st.characters(codec="cp1252", exclude_categories=["Cc"]), min_size=1, max_size=9).map(
+        lambda text: "w" + text.rstrip() + "w"
+    ),
+)
+GAP = st.none()
 CELLS = {
     "numbers": st.floats(-1e9, 1e9, allow_nan=False).map(lambda x: round(x, 6) + 0.5),
     "whole": st.integers(-1000, 1000),
+    "large": st.integers(2**40, 2**62),
     "words": WORD,
-    "gaps": st.one_of(st.none(), st.floats(-5, 5)),
+    "words and gaps": st.one_of(GAP, WORD),
+    "gaps": st.one_of(GAP, st.floats(-5, 5)),
+    "only gaps": GAP,
     "flags": st.booleans(),
+    "dates": st.datetimes(pd.Timestamp(1950, 1, 1), pd.Timestamp(2050, 1, 1)).map(
+        lambda time: pd.Timestamp(time).floor("s")
+    ),
+    "days": st.dates().map(str),
 }
+TEXTS = {"csv": ",;|", "tsv": "\t", "txt": ",;|\t"}
+
+
+@st.composite
+def frames(draw):
+    """A frame of any columns, and how it is written."""
+    n = 12
+    columns = draw(st.lists(st.sampled_from(sorted(CELLS)), min_size=1, max_size=20))
+    if draw(st.booleans()):  # wide tables of one kind, such as whole numbers
+        columns = columns[:1] * draw(st.integers(1, 40))
+    frame = pd.DataFrame(
+        {f"c{j}": [draw(CELLS[k]) for _ in range(n)] for j, k in enumerate(columns)}
+    )
+    frame["target"] = ["yes", "no"] * (n // 2)
+    return frame, draw(st.sampled_from([*TEXTS, "parquet", "xlsx", "jsonl"]))
+
+
+def write_frame(frame, path, draw):
+    """Write a frame as pandas does, with any separator, encoding and ends of lines."""
+    ending = path.suffix[1:]
+    if ending in TEXTS:
+        encoding = draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "cp1252"]))
+        end = draw(st.sampled_from(["\n", "\r\n"]))
+        sep = draw(st.sampled_from(TEXTS[ending]))
+        frame.to_csv(path, index=False, sep=sep, encoding=encoding, lineterminator=end)
+    elif ending == "jsonl":
+        text = frame.to_json(orient="records", lines=True, double_precision=12, date_format="iso")
+        path.write_text(text)
+    else:
+        getattr(frame, {"parquet": "to_parquet", "xlsx": "to_excel"}[ending])(path, index=False)
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_frame_comes_back_from_every_format(tmp_path_factory, data):
     """What pandas writes is read as that frame, whatever its width and its columns."""
-    n = 12
-    columns = data.draw(st.lists(st.sampled_from(sorted(CELLS)), min_size=1, max_size=14))
-    frame = pd.DataFrame(
-        {f"c{j}": [data.draw(CELLS[k]) for _ in range(n)] for j, k in enumerate(columns)}
-    )
-    frame["target"] = ["yes", "no"] * (n // 2)
-    ending = data.draw(st.sampled_from(["csv", "tsv", "txt", "parquet", "xlsx", "jsonl"]))
-    path = tmp_path_factory.mktemp("frame") / f"t.{ending}"
-    if ending in ("csv", "tsv", "txt"):
-        sep = "\t" if ending == "tsv" else data.draw(st.sampled_from([",", ";", "|"]))
-        frame.to_csv(path, index=False, sep=sep)
-    elif ending == "jsonl":
-        frame.to_json(path, orient="records", lines=True, double_precision=12)
-    else:
-        getattr(frame, {"parquet": "to_parquet", "xlsx": "to_excel"}[ending])(path, index=False)
-    kind = "table" if len(columns) == 1 else None
-    problem = read_problem(str(path), labels="target", kind=kind)
+    frame, ending = data.draw(frames())
+    path = tmp_path_factory.mktemp("frame with spaces") / f"a table.{ending}"
+    write_frame(frame, path, data.draw)
+    is_unclear = frame.shape[1] - 1 in (1, len(frame))  # a list of strings, or a square
+    problem = read_problem(str(path), labels="target", kind="table" if is_unclear else None)
     assert list(problem.X.columns) == list(frame.columns[:-1])
+    assert problem.n_items == len(frame)
     for name in problem.X:
         given, expected = problem.X[name], frame[name]
         assert (given.isna() == expected.isna()).all()
-        if pd.api.types.is_numeric_dtype(expected):
+        given, expected = given.dropna(), expected.dropna()
+        if pd.api.types.is_bool_dtype(expected):
+            assert pd.api.types.is_bool_dtype(given) and (given == expected).all()
+        elif pd.api.types.is_datetime64_any_dtype(expected):
+            pd.testing.assert_index_equal(
+                pd.DatetimeIndex(pd.to_datetime(given)).tz_localize(None).as_unit("s"),
+                pd.DatetimeIndex(expected).as_unit("s"),
+                check_names=False,
+            )
+        elif pd.api.types.is_numeric_dtype(expected):
+            assert pd.api.types.is_numeric_dtype(given)
             np.testing.assert_allclose(
                 given.astype(float), expected.astype(float), rtol=1e-9, atol=1e-9
             )
         else:
-            assert given.dropna().astype(str).tolist() == expected.dropna().astype(str).tolist()
+            assert given.astype(str).tolist() == expected.astype(str).tolist()
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -143,6 +143,8 @@ def check_data(args: argparse.Namespace) -> ReadOptions:
     options = read_options(args)
     if args.data is not None:
         check_file(args.data)
+    elif options != ReadOptions():
+        raise ValueError("The file is missing; without one, only the built-in digits are compared.")
     return options
 
 

@@ -163,9 +163,11 @@ def make_problem(
         **described,
     )
     n_missing = int(labels.isna().sum())
+    if n_missing == len(labels):
+        raise ValueError("All labels are missing; there is nothing to learn.")
     if n_missing:
         problem = problem.select(np.flatnonzero(labels.notna()))
-        problem = problem.note(f"{n_missing} items without a label are left out")
+        problem = problem.note(f"left out: {counted(n_missing, 'item')} without a label")
     problem = decide_task(problem, task)
     if kind in MATRICES and problem.is_directed:
         text = "the matrix has a direction: learners take the mean of both, unless you fit "
@@ -262,6 +264,9 @@ def check_table(frame: pd.DataFrame) -> pd.DataFrame:
             f"The column {numbers.columns[infinite.argmax()]!r} has infinite values; replace them, or "
             "say that they are gaps with --missing inf."
         )
+    for name in frame.columns[[dtype.kind == "O" for dtype in frame.dtypes]]:
+        if frame[name].map(lambda cell: isinstance(cell, (list, dict, np.ndarray))).any():
+            raise ValueError(f"The column {name!r} has lists; give each of their entries a column.")
     return frame.infer_objects() if any(dtype.kind == "O" for dtype in frame.dtypes) else frame
 
 
@@ -274,7 +279,7 @@ def check_objects(X: Any, kind: str | None, kernel: Any) -> tuple[Any, str, Any]
         return items, "strings", kernel or "levenshtein"
     items = [np.asarray(item, dtype=float) for item in items]
     is_even = len({item.shape for item in items}) == 1
-    if kind == "table" or (kernel is None and is_even):
+    if kind == "table" or (kind is None and kernel is None and is_even):
         return check_table(series_table(items)), "table", None
     return items, "series", kernel or "dtw"
 
@@ -327,6 +332,11 @@ def decide_task(problem: Problem, task: str | None) -> Problem:
     return replace(problem, y=labels.to_numpy(dtype=float), task=task)
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def keep_classes(problem: Problem) -> Problem:
     """The problem without classes that are too small; raises if fewer than two are left."""
     names, codes, counts = np.unique(problem.y, return_inverse=True, return_counts=True)
@@ -340,5 +350,6 @@ def keep_classes(problem: Problem) -> Problem:
         return problem
     kept = np.flatnonzero(~is_rare[codes])
     listed = ", ".join(map(str, names[is_rare][:5])) + (", ..." if is_rare.sum() > 5 else "")
-    text = f"{len(codes) - len(kept)} items of classes of fewer than five are left out: {listed}"
+    left_out = counted(len(codes) - len(kept), "item")
+    text = f"left out: {left_out} of classes of fewer than five ({listed})"
     return problem.select(kept).note(text)

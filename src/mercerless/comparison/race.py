@@ -31,15 +31,14 @@ from mercerless.comparison.options import Options
 from mercerless.comparison.problem import Problem
 from mercerless.comparison.scores import all_losses
 from mercerless.comparison.store import Store
-from mercerless.comparison.work import Result, Task, Workers, completed, run_task
+from mercerless.comparison.work import Result, Task, Workers, run_task
 
 N_FOLDS = 5
 N_REPEATS = 3
-#: Shares of the time left that the first splits and all splits of the automatic learner may take.
+#: Share of the time left that the first split of the automatic learner may take before a sample is drawn.
 FIRST_SHARE = 0.35
-#: The same if there are too few rows for a smaller sample.
-ONLY_SHARE = 0.7
-DEFAULT_SHARE = 0.5
+#: Share of the time left that the other splits may take.
+PLAN_SHARE = 0.7
 #: Share of the budget after which a rival's split is stopped.
 RIVAL_SHARE = 0.3
 #: Share of the time left that each explanation may take.
@@ -107,11 +106,22 @@ class Race:
 
     def run_defaults(self) -> None:
         """Phase one: one repeat of the defaults, the automatic learner first."""
-        first = self.learners[0]
-        if first.is_automatic and self.deadline < inf:
-            self.fit_first(first)
-        self.drive(self.tasks(first.name))
-        self.drive([task for learner in self.learners[1:] for task in self.tasks(learner.name)])
+        if self.deadline < inf:
+            self.plan()
+        self.drive([task for learner in self.learners for task in self.tasks(learner.name)])
+
+    def plan(self) -> None:
+        """The first split of every learner decides how many splits, and which rows, all learners get."""
+        tasks = [Task(learner.name, 0, 0) for learner in self.learners]
+        self.report(f"{self.learners[0].title} on {self.problem.n_items:,} rows")
+        self.workers.wait_until_ready(self.time_left)
+        is_large = self.problem.n_items > MOST_UNSAMPLED
+        if not self.drive(tasks, FIRST_SHARE * self.time_left if is_large else inf):
+            self.sample(int(SAMPLE * self.problem.n_items))
+            self.drive(tasks)
+        seconds = sum(self.results[task].seconds for task in tasks if task in self.results)
+        n_more = int(PLAN_SHARE * self.time_left * self.n_jobs / max(seconds, 1e-3))
+        self.n_splits = min(N_FOLDS, 1 + n_more)
 
     def run_something(self) -> None:
         """If no learner finished in time, run the cheapest baselines here, on a sample: an empty page helps nobody."""
@@ -123,27 +133,6 @@ class Race:
                 self.states.pop(learner.name, None)
                 for task in self.tasks(learner.name):
                     self.record(run_task(self.problem, learner, task, *self.split(task)))
-
-    def fit_first(self, first: Learner) -> None:
-        """The first splits of the automatic learner decide how many splits, and which rows, all learners get."""
-        tasks = self.tasks(first.name)[: self.n_jobs]
-        for is_sampled in (False, True):
-            self.report(f"{first.title} on {self.problem.n_items} rows")
-            is_last = is_sampled or self.problem.n_items <= MOST_UNSAMPLED
-            self.workers.wait_until_ready(self.time_left)
-            if not is_last:
-                self.workers.prepare()
-            share = ONLY_SHARE if is_last else FIRST_SHARE
-            if self.drive(tasks, until=time.perf_counter() + share * self.time_left):
-                break
-            if is_last or first.name in self.states:
-                self.states.setdefault(first.name, "did not finish")
-                self.n_splits = 2  # rivals have little time left
-                return
-            self.sample(int(SAMPLE * self.problem.n_items))
-        seconds = max(self.results[task].seconds for task in tasks)
-        n_rounds = int(DEFAULT_SHARE * self.time_left / max(seconds, 1e-3))
-        self.n_splits = min(N_FOLDS, len(tasks) + n_rounds * self.n_jobs)
 
     def sample(self, n_rows: int) -> None:
         """Give all learners the same sample of the rows, with at least five of each class."""
@@ -185,10 +174,10 @@ class Race:
         place = self.learners.index(self.by_name[name])
         future = self.workers.submit(permutation_importance, place, *split, per_item, seconds)
         limit = min(2 * seconds + 2 * result.fit_seconds, self.time_left)
-        for done in completed([future], limit):
+        for done in self.workers.completed([future], limit):
             self.importance = done.result()
         if not future.done():
-            self.workers.restart()
+            self.workers.stop(future)
 
     def run_searches(self) -> None:
         """Phase two: searches in the training parts of the same splits, cheapest first."""
@@ -220,57 +209,57 @@ class Race:
 
     # ------------------------------------------------------------------------------------------------------- the work
 
-    def drive(self, tasks: Sequence[Task], until: float = inf) -> bool:
-        """Run tasks until a time; a split of a rival that takes too long is stopped.
+    def drive(self, tasks: Sequence[Task], patience: float = inf) -> bool:
+        """Run tasks until the deadline; a split that takes too long is stopped.
 
-        Returns whether all tasks have results.
+        Returns False, and stops all, if a split of the automatic learner takes more than `patience` seconds.
         """
-        is_first_try = until < self.deadline
-        until = min(until, self.deadline)
         queue = deque(task for task in tasks if task not in self.results)
         running: dict[Future, tuple[Task, float]] = {}  # and the time at which it is stopped
         while queue or running:
-            while queue and len(running) < self.n_jobs and time.perf_counter() < until:
+            now = time.perf_counter()
+            while queue and len(running) < self.n_jobs and now < self.deadline:
                 task = queue.popleft()
                 if not self.is_hopeless(task, tasks):
-                    limit = time.perf_counter() + self.limit(task.learner)
-                    running[self.submit(task)] = (task, min(until, limit))
+                    is_automatic = self.by_name[task.learner].is_automatic
+                    limit = (
+                        patience if is_automatic else RIVAL_SHARE * (self.options.seconds or inf)
+                    )
+                    running[self.submit(task)] = (task, min(self.deadline, now + limit))
             if not running:
                 break
-            try:
-                pause = min(limit for _, limit in running.values()) - time.perf_counter()
-                for future in completed(list(running), pause):
+            pause = min(limit for _, limit in running.values()) - time.perf_counter()
+            for future in self.workers.completed(running, pause):
+                task, _ = running.pop(future)
+                if isinstance(future.exception(), BrokenExecutor):
+                    reason = "failed: its process ended, perhaps for lack of memory"
+                    self.states[task.learner] = reason
+                else:
                     self.record(future.result())
-                    running.pop(future)
-            except BrokenExecutor:
-                reason = "failed: its process ended, perhaps for lack of memory"
-                self.states |= {task.learner: reason for task, _ in running.values()}
-                running.clear()
-                self.workers.restart()
-            now = time.perf_counter()
-            overdue = [task for task, limit in running.values() if now >= limit]
-            if overdue:
-                self.workers.restart()
-                queue.extendleft(task for task, _ in running.values() if task not in overdue)
-                running.clear()
-            if not is_first_try:
-                for task in overdue:
-                    self.give_up(task, "did not finish")
-        return all(task in self.results for task in tasks)
+            for future, (task, limit) in list(running.items()):
+                if time.perf_counter() < limit:
+                    continue
+                if self.by_name[task.learner].is_automatic and limit < self.deadline:
+                    for one in running:
+                        self.workers.stop(one)
+                    return False
+                self.workers.stop(future)
+                del running[future]
+                self.give_up(task, "did not finish")
+        return True
 
     def submit(self, task: Task) -> Future:
         """Start a task."""
         place = self.learners.index(self.by_name[task.learner])
         return self.workers.submit(run_task, place, task, *self.split(task))
 
-    def limit(self, name: str) -> float:
-        """Seconds after which a split of a learner is stopped; the automatic one may take all time."""
-        is_rival = not self.by_name[name].is_automatic
-        return RIVAL_SHARE * (self.options.seconds or inf) if is_rival else inf
-
     def give_up(self, task: Task, reason: str) -> None:
-        """Leave a learner out of the ranking if the task belongs to the first repeat of all splits."""
-        if task.repeat == 0 and task.share == 1.0:
+        """Leave a learner out of the ranking; if it is the automatic one, all get the splits that it has finished."""
+        if task.repeat > 0 or task.share < 1.0:
+            return
+        if self.by_name[task.learner].is_automatic and task.fold > 0:
+            self.n_splits = min(self.n_splits, task.fold)
+        else:
             self.states.setdefault(task.learner, reason)
 
     def record(self, result: Result) -> None:
@@ -284,11 +273,13 @@ class Race:
 
     def is_hopeless(self, task: Task, tasks: Sequence[Task]) -> bool:
         """Whether a learner failed, or cannot finish its splits in the time left; it is marked as such."""
-        if task.learner in self.states:
+        if task.learner in self.states or task.fold >= self.n_splits:
             return True
         own = [other for other in tasks if other._replace(fold=task.fold) == task]
         done = [self.results[other].seconds for other in own if other in self.results]
         n_rounds = ceil((len(own) - len(done)) / self.n_jobs)
+        if self.by_name[task.learner].is_automatic:
+            n_rounds = 1
         is_hopeless = n_rounds * max(done, default=0.0) > self.time_left
         if is_hopeless:
             self.give_up(task, "did not finish: there was no time for all of its splits")

@@ -16,6 +16,8 @@ from sklearn.base import BaseEstimator, clone
 from mercerless.comparison.code import code_for
 from mercerless.comparison.learners import GUESS, Learner, Requested, select_learners
 from mercerless.comparison.options import Options, check_metric, silent
+from mercerless.comparison.page import render
+from mercerless.comparison.page.charts import number
 from mercerless.comparison.problem import Problem, make_problem
 from mercerless.comparison.race import Race
 from mercerless.comparison.scores import TITLES, all_losses, predictions_by_repeat, scores_of
@@ -271,7 +273,7 @@ class Comparison:
                     "title": self.titles[name],
                     "loss": float(judged.loss[i]),
                     **self.scores[name],
-                    "compared": "" if i == reference else judged.grade(i, reference),
+                    "compared": judged.grade(i, reference) if i != reference else "recommended",
                     "interval": judged.interval(reference, i),
                     "fit seconds": fit,
                     "predict seconds per 1000": predict,
@@ -348,8 +350,6 @@ class Comparison:
         rows : bool, default=True
             Whether the page may show single items; False for private data.
         """
-        from mercerless.comparison.page import render
-
         write_text(path, render(self, rows))
         return Path(path)
 
@@ -358,6 +358,6 @@ class Comparison:
         if self.table:
             names = ["title", *self.scores[GUESS], "fit seconds", "compared"]
             table = self.to_pandas()[names].rename(columns={"title": "learner"})
-            lines.append(table.to_string(index=False, float_format="{:.4g}".format))
+            lines.append(table.to_string(index=False, float_format=number))
         lines += [f"{self.titles[name]}: {state}" for name, state in self.left_out.items()]
         return "\n".join(lines)

@@ -81,9 +81,10 @@ def reach_verdict(comparison: "Comparison") -> Verdict:
         )
         return Verdict(None, (sentence,), 1.0)
     chance = chance_of_nothing(comparison)
-    sentences = [first_sentence(comparison, name, chance), compared(comparison, name)]
-    sentences += [sentence for sentence in (alternative(comparison, name),) if sentence]
-    return Verdict(name, tuple(sentences), chance)
+    sentences = [first_sentence(comparison, name, chance)]
+    if chance <= CHANCE:
+        sentences += [compared(comparison, name), alternative(comparison, name)]
+    return Verdict(name, tuple(filter(None, sentences)), chance)
 
 
 def first_sentence(comparison: "Comparison", name: str, chance: float) -> str:
@@ -95,10 +96,9 @@ def first_sentence(comparison: "Comparison", name: str, chance: float) -> str:
         )
     score, guess = comparison.scores[name], comparison.scores["guess"]
     if comparison.problem.is_classification:
-        figures = (
-            f"a log-loss of {score['log-loss']:.3f} and an accuracy of {score['accuracy']:.1%}"
-        )
-        baseline = f"{guess['log-loss']:.3f} and {guess['accuracy']:.1%}"
+        other, form = ("AUC", ".3f") if comparison.is_unbalanced else ("accuracy", ".1%")
+        figures = f"a log-loss of {score['log-loss']:.3f} and an {other} of {score[other]:{form}}"
+        baseline = f"{guess['log-loss']:.3f} and {guess[other]:{form}}"
     else:
         figures = f"an R² of {score['R²']:.3f} and a mean absolute error of {score['MAE']:.3g}"
         baseline = f"{guess['MAE']:.3g}"
@@ -144,7 +144,7 @@ def compared(comparison: "Comparison", name: str) -> str:
             "No other learner finished, so it is not compared with anything but a constant guess."
         )
     sentence = f"By {comparison.metric_title} it is {listed(parts, 5)}"
-    if comparison.is_unbalanced:
+    if comparison.is_unbalanced and comparison.metric != "accuracy":
         sentence += (
             f"; learners are ranked by {comparison.metric_title}, because the smallest class has only "
             f"{comparison.smallest_share:.1%} of the items and accuracy says little"
@@ -163,12 +163,12 @@ def alternative(comparison: "Comparison", name: str) -> str:
         if judged.grade(place, i) == "not distinguishable" and judged.loss[i] <= largest[i]
     ]
     seconds = {rival: comparison.seconds(rival)[1] for rival in equal}
-    fastest = min(seconds, key=seconds.__getitem__)
+    fastest = min(equal, key=lambda one: (comparison.learner(one).is_searched, seconds[one]))
     factor = seconds[name] / max(seconds[fastest], 1e-6)
-    if factor < MUCH_FASTER:
+    if fastest == name or factor < MUCH_FASTER:
         return ""
     title = lower(comparison.titles[fastest])
-    return f"The {title} is as good as far as these data show, and predicts {factor:,.0f} times faster."
+    return f"As good as far as these data show, and {factor:,.0f} times faster at predictions: {title}."
 
 
 # --------------------------------------------------------------------------------------------------- shuffled labels

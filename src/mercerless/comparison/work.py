@@ -5,11 +5,12 @@ import pickle
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -132,8 +133,9 @@ def start_worker() -> None:
     """Leave Ctrl-C to the main process, and import what fits need before the first task."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
-    with suppress(ImportError):
-        import mercerless.comparison.learners  # noqa: F401
+    for module in ("mercerless.comparison.learners", "skrub"):
+        with suppress(ImportError):
+            import_module(module)
 
 
 @lru_cache(maxsize=1)
@@ -151,37 +153,25 @@ def call_shared(path: str, function: Callable, *arguments: Any) -> Any:
 
 
 class Workers:
-    """Processes that call functions of the problem; they can be stopped at any time."""
+    """Processes that call functions of the problem, each in a pool of its own: stopping one leaves the others alone."""
 
     def __init__(self, n_jobs: int):
         self.n_jobs = n_jobs
         self._folder: TemporaryDirectory | None = None
         self._path = ""
-        self._pool: ProcessPoolExecutor | None = None
-        self._spare: ProcessPoolExecutor | None = None
-        if n_jobs > 0:
+        self._idle: dict[ProcessPoolExecutor, Future] = {}  # and its last call
+        self._busy: dict[Future, ProcessPoolExecutor] = {}
+        for _ in range(n_jobs):
             self._start()
 
     def _start(self) -> None:
-        self._pool, self._spare = self._spare or self._new_pool(), None
-        self._started = [self._pool.submit(os.getpid) for _ in range(self.n_jobs)]
-
-    def prepare(self) -> None:
-        """Start processes that take over without delay if running work has to be stopped."""
-        if self._pool is not None and self._spare is None:
-            self._spare = self._new_pool()
-            self._spare.submit(os.getpid)
-
-    def _new_pool(self) -> ProcessPoolExecutor:
         threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        return ProcessPoolExecutor(
-            self.n_jobs, initializer=start_worker, env=dict.fromkeys(threads, "1")
-        )
+        pool = ProcessPoolExecutor(1, initializer=start_worker, env=dict.fromkeys(threads, "1"))
+        self._idle[pool] = pool.submit(os.getpid)
 
     def wait_until_ready(self, seconds: float) -> None:
         """Wait until a process has imported what it needs."""
-        if self._pool is not None:
-            wait(self._started, timeout=seconds, return_when=FIRST_COMPLETED)
+        wait(self._idle.values(), timeout=seconds, return_when=FIRST_COMPLETED)
 
     def share(self, problem: Problem, learners: list[Learner]) -> None:
         """Give the problem and the learners to all processes."""
@@ -194,38 +184,45 @@ class Workers:
                 file.write(dumps((problem, learners)))  # functions of a script go by value
 
     def submit(self, function: Callable, place: int, *arguments: Any) -> Future:
-        """Call `function(problem, learners[place], *arguments)` in a process, or here if there are none."""
-        if self._pool is not None:
-            return self._pool.submit(call_shared, self._path, function, place, *arguments)
-        future: Future = Future()
+        """Call `function(problem, learners[place], *arguments)` in an idle process, or here if there are none."""
+        if self.n_jobs > 0:
+            pool = min(self._idle, key=lambda one: not self._idle[one].done())
+            del self._idle[pool]
+            future = pool.submit(call_shared, self._path, function, place, *arguments)
+            self._busy[future] = pool
+            return future
+        future = Future()
         future.set_result(function(self.problem, self.learners[place], *arguments))
         return future
 
-    def stop(self) -> None:
-        """Stop running work."""
-        if self._pool is not None:
-            time.sleep(0.1)  # loky's thread must have seen what was submitted before
-            self._pool.shutdown(wait=True, kill_workers=True)
-            self._pool = None
+    def completed(self, futures: Iterable[Future], seconds: float) -> list[Future]:
+        """Futures that are done within some time; at least one unless time is over."""
+        timeout = None if seconds == inf else max(seconds, 0.0)
+        done = list(wait(futures, timeout=timeout, return_when=FIRST_COMPLETED).done)
+        for future in filter(self._busy.__contains__, done):
+            if isinstance(future.exception(), BrokenExecutor):
+                self.stop(future)
+            else:
+                self._idle[self._busy.pop(future)] = future
+        return done
 
-    def restart(self) -> None:
-        """Stop running work and start new processes."""
-        self.stop()
-        if self.n_jobs > 0:
-            self._start()
+    def stop(self, future: Future) -> None:
+        """Stop a call and start a process in place of its own."""
+        kill(self._busy.pop(future))
+        self._start()
 
     def close(self) -> None:
-        """Stop and remove the shared files."""
-        self.stop()
-        if self._spare is not None:
-            self._spare.shutdown(wait=True, kill_workers=True)
-            self._spare = None
+        """Stop all processes and remove the shared files."""
+        for pool in [*self._idle, *self._busy.values()]:
+            kill(pool)
+        self._idle.clear()
+        self._busy.clear()
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
 
 
-def completed(futures: list[Future], seconds: float) -> Iterator[Future]:
-    """Futures that are done within some time; at least one unless time is over."""
-    timeout = None if seconds == inf else max(seconds, 0.0)
-    yield from wait(futures, timeout=timeout, return_when=FIRST_COMPLETED).done
+def kill(pool: ProcessPoolExecutor) -> None:
+    """Stop a process, whatever it does."""
+    time.sleep(0.1)  # loky's thread must have seen what was submitted before
+    pool.shutdown(wait=True, kill_workers=True)

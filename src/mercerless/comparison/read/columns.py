@@ -52,7 +52,8 @@ def column_of(items: Items, options: ReadOptions, what: str) -> Column | None:
     if text is not None and is_file(text):
         return read_column(text, what)
     names = list(items.X.columns) if isinstance(items.X, pd.DataFrame) else []
-    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    names = [] if names == items.names else names  # of a matrix
+    shown = ", ".join(names[:12]) + (" and others" if len(names) > 12 else "")
     columns = f"; the columns are {shown}" if names else ""
     if text is not None:
         raise ValueError(f"--{what} {text}: {text!r} is neither a file nor a column{columns}.")

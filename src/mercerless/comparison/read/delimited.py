@@ -2,9 +2,8 @@
 
 import csv
 import io
-import re
 import warnings
-from itertools import pairwise
+from itertools import dropwhile, islice, pairwise
 
 import numpy as np
 import pandas as pd
@@ -12,49 +11,78 @@ import pandas as pd
 from mercerless.comparison.read.files import File
 from mercerless.comparison.read.options import ReadOptions
 
-#: Words that mean a gap, beside those of pandas.
-GAPS = ("?",)
+#: Words that mean a gap: those of pandas without "None", which is also the name of a class, and "?".
+GAPS = (
+    *("", "?", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "#N/A N/A", "NaN", "nan", "-NaN", "-nan"),
+    *("NULL", "null", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
 NAMED_MARKS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}
 #: Separators in the order they are tried; a space is any white space.
 MARKS = ("\t", ";", ",", "|", " ")
+#: What keeps a cell of digits from being a number.
+NOT_NUMBERS = {
+    " ": "name what separates cells with --sep space, tab, comma or semicolon",
+    ",": "add --decimal , if the comma is a decimal point, or delete it if it marks thousands",
+}
 #: Lines and columns that decide about the separator and the header.
 N_LINES, N_COLUMNS = 30, 1000
-#: Cells that would be numbers with another separator or decimal point.
-UNCLEAR = re.compile(r"\s*[+-]?\d+,\d+\s*|\s*[+-]?\d[\d.,]*\s+[+-]?\d[\d.,]*\s*")
+csv.field_size_limit(2**31 - 1)  # a row without separators is one cell
 
 
 def read_delimited(file: File, options: ReadOptions) -> pd.DataFrame:
     """The cells of a text file; `attrs["header"]` says whether it has a header."""
-    lines = [line for line in file.text.splitlines() if line.strip()]
-    while lines and lines[0].startswith("#"):
-        del lines[0]
+    lines = list(dropwhile(is_comment, split_lines(file.text)))
     if not lines:
         raise ValueError(f"{file.name!r} has no rows.")
-    mark = find_mark(lines[:N_LINES], options, file.name)
-    if is_triangle(widths_of(lines[:N_LINES], mark)) and is_triangle(widths_of(lines, mark)):
-        return read_triangle(split(lines, mark), file.name)
-    first, second = (split(lines[:2], mark) * 2)[:2]
+    mark = find_mark(lines, options, file.name)
+    rows = join_quoted(lines, mark)
+    if is_triangle(widths_of(rows[:N_LINES], mark)) and is_triangle(widths_of(rows, mark)):
+        return read_triangle(cells_of(rows, mark), file.name)
+    first, second = (cells_of(rows[:2], mark) * 2)[:2]
     width = max(len(first), len(second))
-    check_widths(lines, mark, width, file.name)
-    is_header = has_header(first, lines, mark, width, file, options)
+    check_widths(rows, mark, width, file.name)
+    is_header = has_header(first, rows, mark, width, file, options)
+    if is_header and len(rows) == 1:
+        raise ValueError(f"{file.name!r} has a header and no rows below it.")
     names = name_columns(first, width, file.name) if is_header else None
-    frame = parse(lines[is_header:], mark, width, file, options)
+    frame = parse(rows[is_header:], mark, width, file, options)
     frame.columns = pd.Index(names or [f"column {j + 1}" for j in range(width)])
     frame.attrs["header"] = "yes" if is_header else "no"
     check_decimals(frame, file.name, options)
     return frame
 
 
-def split(lines: list[str], mark: str) -> list[list[str]]:
-    """Cells of every line."""
+def split_lines(text: str) -> list[str]:
+    """Lines of any system; other characters that end lines for Python stay in their cells."""
+    return io.StringIO(text, newline=None).read().split("\n")
+
+
+def is_comment(line: str) -> bool:
+    """Whether a line above the table says nothing about it."""
+    return not line.strip() or line.startswith("#")
+
+
+def join_quoted(lines: list[str], mark: str, most: int | None = None) -> list[str]:
+    """The first rows: a line each, or several if a quoted cell goes over lines."""
+    if any('"' in line for line in lines):
+        reader, start, rows = csv.reader(lines, delimiter=mark), 0, []
+        for _ in islice(reader, most):
+            rows.append("\n".join(lines[start : reader.line_num]))
+            start = reader.line_num
+        lines = rows
+    return [row for row in lines[:most] if row.strip()]
+
+
+def cells_of(rows: list[str], mark: str) -> list[list[str]]:
+    """Cells of every row."""
     if mark == " ":
-        lines = [" ".join(line.split()) for line in lines]
-    return list(csv.reader(lines, delimiter=mark))
+        rows = [" ".join(row.split()) for row in rows]
+    return [next(csv.reader(row.split("\n"), delimiter=mark)) for row in rows]
 
 
-def widths_of(lines: list[str], mark: str) -> list[int]:
-    """Number of cells of every line."""
-    return [len(cells) for cells in split(lines, mark)]
+def widths_of(rows: list[str], mark: str) -> list[int]:
+    """Number of cells of every row."""
+    return [len(cells) for cells in cells_of(rows, mark)]
 
 
 def is_triangle(widths: list[int]) -> bool:
@@ -63,7 +91,7 @@ def is_triangle(widths: list[int]) -> bool:
 
 
 def find_mark(lines: list[str], options: ReadOptions, name: str) -> str:
-    """The given separator, or the first that divides all lines into equally many cells."""
+    """The given separator, or the first that divides the first rows into equally many cells."""
     if options.sep is not None:
         mark = NAMED_MARKS.get(options.sep.lower(), options.sep)
         if len(mark) != 1:
@@ -72,25 +100,27 @@ def find_mark(lines: list[str], options: ReadOptions, name: str) -> str:
             )
         return mark
     for mark in MARKS:
-        if mark not in lines[-1]:
-            continue
-        widths = widths_of(lines, mark)
+        widths = widths_of(join_quoted(lines, mark, N_LINES), mark)
         is_grid = len(set(widths[1:])) <= 1 and widths[-1] > 1
         # R leaves out the name of the column of row names
         if (is_grid and widths[0] in (widths[-1], widths[-1] - 1)) or is_triangle(widths):
             return mark
     for mark in MARKS[:-1]:
-        widths = widths_of(lines, mark)
-        check_widths(lines, mark, max(set(widths), key=widths.count), name)
+        rows = join_quoted(lines, mark, N_LINES)
+        widths = widths_of(rows, mark)
+        check_widths(rows, mark, max(set(widths), key=widths.count), name)
     return "\t"
 
 
-def check_widths(lines: list[str], mark: str, width: int, name: str) -> None:
-    """Raise if a line without quotes has more or fewer cells than others; pandas would fill it up."""
-    for number, line in enumerate(lines, 1):
-        n_cells = len(line.split()) if mark == " " else line.count(mark) + 1
+def check_widths(rows: list[str], mark: str, width: int, name: str) -> None:
+    """Raise if a row has more or fewer cells than others; pandas would fill it up."""
+    for number, row in enumerate(rows, 1):
+        if '"' in row:
+            n_cells = len(cells_of([row], mark)[0])
+        else:
+            n_cells = len(row.split()) if mark == " " else row.count(mark) + 1
         is_short_header = number == 1 and n_cells == width - 1
-        if n_cells != width and '"' not in line and not is_short_header:
+        if n_cells != width and not is_short_header:
             raise ValueError(
                 f"{name!r}: line {number} has {n_cells} cells, most lines {width}; correct or delete it, "
                 "or name the separator with --sep."
@@ -135,7 +165,7 @@ def has_header(
     if len(first) < width or not first[0].strip():
         return True
     if len(lines) == 1:
-        return False
+        return width > 1 and not any(map(is_number, first))
     below = parse(lines[1:N_LINES], mark, width, file, options, most_columns=N_COLUMNS)
     cells = dict(zip(below.columns, first))
     has_numbers = {j for j in below if below[j].dtype.kind in "iuf" and below[j].notna().any()}
@@ -198,27 +228,46 @@ def parse(
                 usecols=None if most_columns is None else range(min(width, most_columns)),
                 index_col=False,
                 na_values=[*GAPS, *options.missing],
+                keep_default_na=False,
                 decimal=options.decimal or ".",
                 skipinitialspace=True,
                 low_memory=False,
             )
-            return frame.copy()  # a block of memory per type and not per column
     except (ValueError, pd.errors.ParserWarning) as error:
         reason = str(error).strip().splitlines()[0].rstrip(".")
         raise ValueError(
             f"{file.name!r} cannot be divided into cells: {reason}; name the separator with --sep."
         ) from None
+    return none_among_numbers(frame.copy(), options)  # copied: a block per type, not per column
+
+
+def none_among_numbers(frame: pd.DataFrame, options: ReadOptions) -> pd.DataFrame:
+    """Read the word None as a gap in columns of numbers, and as a word elsewhere."""
+    for name in frame.select_dtypes(exclude=["number", "bool"]):
+        is_none = frame[name] == "None"
+        if is_none.any():
+            cells = frame[name].mask(is_none).astype(object)
+            if options.decimal == ",":
+                cells = cells.str.replace(",", ".")
+            numbers = pd.to_numeric(cells, errors="coerce")
+            if (numbers.isna() == cells.isna()).all():
+                frame[name] = numbers
+    return frame
 
 
 def check_decimals(frame: pd.DataFrame, name: str, options: ReadOptions) -> None:
-    """Raise if a column has only cells that may be numbers with a decimal comma, and nothing was said about it."""
+    """Raise if the cells of a column may be numbers that are written in another way, and nothing was said about it."""
     if options.decimal is not None:
         return
     for column in frame.select_dtypes(exclude=["number", "bool"]):
-        cells = frame[column].dropna().astype(str).head(200)
-        if len(cells) and all(map(UNCLEAR.fullmatch, cells)):
-            raise ValueError(
-                f"{name!r}: how are the numbers in {cells.iloc[0]!r} (column {column!r}) written? Add "
-                "--decimal , if the comma is a decimal point (--decimal . if these are words), and name "
-                "what separates them with --sep space, tab, comma or semicolon."
-            )
+        cells = [str(cell).strip() for cell in frame[column].dropna().head(200)]
+        bare = " ".join(cells).replace(",", "").replace(".", "")
+        if not all(map(is_number, bare.split())):
+            continue
+        for mark, remedy in NOT_NUMBERS.items():
+            example = next((cell for cell in cells if mark in cell), None)
+            if example is not None:
+                raise ValueError(
+                    f"{name!r}: are the cells of the column {column!r}, such as {example!r}, numbers? "
+                    f"If so, {remedy}; if they are words, add --decimal ."
+                )

@@ -3,13 +3,19 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from mercerless.comparison.read.delimited import GAPS, read_delimited
+from mercerless.comparison.read.delimited import (
+    GAPS,
+    none_among_numbers,
+    read_delimited,
+    split_lines,
+)
 from mercerless.comparison.read.files import File
 from mercerless.comparison.read.items import Column, Items, Pairs
 from mercerless.comparison.read.options import MATRICES, ReadOptions
@@ -81,6 +87,8 @@ def to_pairs(frame: pd.DataFrame, kind: str | None) -> Pairs:
 
 def read_hits(file: File, options: ReadOptions) -> Items:
     """The 12 columns of BLAST and DIAMOND, or a table with their names as its header."""
+    rows = [line for line in split_lines(file.text) if not line.startswith("#")]
+    file = replace(file, content="\n".join(rows).encode())
     frame = read_delimited(file, ReadOptions(sep=options.sep, decimal="."))
     hits = named_hits(frame)
     if hits is None and frame.shape[1] == len(HIT_COLUMNS):
@@ -98,20 +106,29 @@ def read_pairs(file: File, options: ReadOptions) -> Items:
 def read_excel(file: File, options: ReadOptions) -> pd.DataFrame:
     """One sheet; several sheets with cells need --sheet."""
     import_optional("python_calamine", extra="table", what="Reading Excel files")
-    missing = [*GAPS, *options.missing]
-    sheets = pd.read_excel(file.buffer, sheet_name=None, engine="calamine", na_values=missing)
-    by_number = {str(i): name for i, name in enumerate(sheets, 1)}
-    listed = ", ".join(repr(name) for name in sheets)
-    if options.sheet is not None:
-        name = options.sheet if options.sheet in sheets else by_number.get(options.sheet)
-        if name is None:
-            raise ValueError(f"{file.name!r} has no sheet {options.sheet!r}; it has {listed}.")
-        return check_header(sheets[name], file.name)
-    filled = {name: sheet for name, sheet in sheets.items() if sheet.size}
-    if len(filled) != 1:
-        what = f"has sheets {listed}; choose one with --sheet NAME" if filled else "has no cells"
-        raise ValueError(f"{file.name!r} {what}.")
-    return check_header(next(iter(filled.values())), file.name)
+    sheets = pd.read_excel(
+        file.buffer,
+        sheet_name=None,
+        engine="calamine",
+        na_values=[*GAPS, *options.missing],
+        keep_default_na=False,
+    )
+    name = options.sheet
+    if name is None:
+        filled = [name for name, sheet in sheets.items() if sheet.size]
+        if len(filled) != 1:
+            raise ValueError(
+                f"{file.name!r} has {len(filled)} sheets with cells: {', '.join(map(repr, filled))}; "
+                "choose one with --sheet NAME."
+            )
+        name = filled[0]
+    elif name not in sheets:
+        by_number = {str(i): name for i, name in enumerate(sheets, 1)}
+        if name not in by_number:
+            listed = ", ".join(map(repr, sheets))
+            raise ValueError(f"{file.name!r} has no sheet {name!r}; it has {listed}.")
+        name = by_number[name]
+    return none_among_numbers(check_header(sheets[name], file.name), options)
 
 
 def check_header(frame: pd.DataFrame, name: str) -> pd.DataFrame:

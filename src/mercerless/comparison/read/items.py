@@ -35,9 +35,10 @@ class Column:
         if names is not None and self.names is not None and set(names) & set(self.names):
             return self.by_name(names, what)
         if len(self.values) != n_items:
+            pairs = " If the data are pairs or hits, add --format pairs or --format hits."
             raise ValueError(
-                f"{self.source} has {len(self.values)} {what} for {n_items} items; give one per item. "
-                "If the data are pairs or hits, add --format pairs or --format hits."
+                f"{self.source} has {len(self.values)} {what} for {n_items} items; give one per item."
+                + pairs * (n_items > len(self.values))
             )
         if names is not None and self.names is not None and not are_counted(self.names):
             raise ValueError(

@@ -19,6 +19,7 @@ from mercerless.comparison.problem import (
     series_table,
 )
 from mercerless.comparison.read.columns import LABEL_NAMES, column_of, take_names
+from mercerless.comparison.read.delimited import is_number
 from mercerless.comparison.read.files import open_file
 from mercerless.comparison.read.formats import read_content
 from mercerless.comparison.read.items import Column, Items, Pairs
@@ -26,6 +27,8 @@ from mercerless.comparison.read.options import MATRICES, ReadOptions
 
 #: Names of arrays that hold the data, or the labels, in the order they are looked for.
 ARRAY_NAMES = ("X", "K", "D", "S", "X_train", "K_train", "D_train", "S_train", "data", "matrix")
+#: Cells that would be numbers without a unit.
+LIKE_NUMBERS = r"\s*[+-]?\d+([.,]\d+)?\s*([^\W\d]{1,3}|%)?\s*"
 ARRAY_LABELS = (*LABEL_NAMES, "Y", "y_train", "labels_train", "target_train")
 
 
@@ -49,10 +52,10 @@ def read_problem(path: str, **options: Any) -> Problem:
     said = replace(said, **items.decisions)
     labels, groups = column_of(items, said, "labels"), column_of(items, said, "groups")
     assert labels is not None
-    X, names, kind = settle(items, labels.names, said)
+    X, names, kind = settle(items, labels.names, said, notes)
     n_items = X.shape[0] if hasattr(X, "shape") else len(X)
     is_column = said.labels is not None and items.labels is not None
-    return make_problem(
+    problem = make_problem(
         X,
         labels.align(names, n_items, "labels"),
         kind=kind,
@@ -66,6 +69,9 @@ def read_problem(path: str, **options: Any) -> Problem:
         path=path,
         options=said,
     )
+    if said.kind not in (None, problem.kind):
+        raise ValueError(f"{path!r} holds {problem.kind}, not {said.kind}; correct --kind.")
+    return problem
 
 
 def read_items(path: str, options: ReadOptions, notes: list[Note], is_new: bool = False) -> Items:
@@ -87,7 +93,7 @@ def frame_items(
 ) -> Items:
     """A frame without its columns of names, labels and groups."""
     decisions = {key: frame.attrs[key] for key in ("header", "labels") if key in frame.attrs}
-    frame = frame.rename(columns=str)
+    frame = without_missing(frame.rename(columns=str), options.missing)
     absent = [name for name in options.drop if name not in frame]
     if absent and not is_new:
         raise ValueError(f"--drop {absent[0]}: there is no such column.")
@@ -105,6 +111,14 @@ def frame_items(
         for name in (decisions.get("labels"), options.groups)
     )
     return Items(frame, names, labels, groups, decisions)
+
+
+def without_missing(frame: pd.DataFrame, words: Sequence[str]) -> pd.DataFrame:
+    """Gaps for the given words and numbers, in formats whose cells have types too."""
+    if not words:
+        return frame
+    numbers = pd.to_numeric(pd.Series(words), errors="coerce").dropna()
+    return frame.mask(frame.isin([*words, *numbers])).infer_objects()
 
 
 def array_items(
@@ -144,7 +158,7 @@ def find_array(arrays: dict[str, Any], labels: str | None, name: str) -> str:
 
 
 def settle(
-    items: Items, labeled: list[str] | None, options: ReadOptions
+    items: Items, labeled: list[str] | None, options: ReadOptions, notes: list[Note]
 ) -> tuple[Any, Sequence[str] | None, str | None]:
     """Data, names and kind of the items: a matrix, strings, series or a table."""
     X, names, kind = items.X, items.names, options.kind
@@ -157,9 +171,23 @@ def settle(
         K, names = square(X, names)
         return K, names, kind
     is_word_list = X.shape[1] == 1 and is_text(X.iloc[:, 0]) and X.iloc[:, 0].is_unique
-    if kind == "strings" or (kind is None and is_word_list):
-        return only_text(X), names, "strings"
+    if kind == "strings" or (kind is None and (options.similarity or is_word_list)):
+        name = only_text(X)
+        kernel = options.similarity or "levenshtein"
+        notes.append(Note(f"the strings of the column {name!r} are compared by {kernel}", "kind"))
+        return X[name].astype(str).tolist(), names, "strings"
+    note_spoiled_numbers(X, notes)
     return X, names, "table"
+
+
+def note_spoiled_numbers(frame: pd.DataFrame, notes: list[Note]) -> None:
+    """Say which columns of text have mostly numbers, perhaps with a unit."""
+    for name in frame.select_dtypes(exclude=["number", "bool"]):
+        cells = frame[name].dropna().astype(str)
+        if cells.str.fullmatch(LIKE_NUMBERS).mean() > 0.5:
+            spoiled = next((cell for cell in cells if not is_number(cell)), None)
+            text = f"the column {name!r} is text because of cells such as {spoiled!r}"
+            notes.append(Note(f"{text}; correct them, or name a gap with --missing"))
 
 
 def is_matrix(frame: pd.DataFrame, names: Sequence[str] | None, kind: str | None) -> bool:
@@ -200,18 +228,18 @@ def square(
 
 def is_text(column: pd.Series) -> bool:
     """Whether a column holds words."""
-    return pd.api.types.is_string_dtype(column) or column.dtype.kind == "O"
+    return pd.api.types.infer_dtype(column.astype(object)) == "string"
 
 
-def only_text(frame: pd.DataFrame) -> list[str]:
-    """The strings of the only column of text."""
+def only_text(frame: pd.DataFrame) -> str:
+    """The only column of text."""
     texts = [column for column in frame if is_text(frame[column])]
     if len(texts) != 1:
         has = f"the columns of text {', '.join(texts)}" if texts else "no column of text"
         raise ValueError(f"The file has {has}; leave out all but one with --drop COLUMN.")
     if frame[texts[0]].isna().any():
         raise ValueError(f"The column {texts[0]!r} has empty cells; delete these rows.")
-    return frame[texts[0]].astype(str).tolist()
+    return texts[0]
 
 
 # ------------------------------------------------------------------------------------------------------------ pairs
@@ -282,7 +310,7 @@ def read_new(path: str, options: ReadOptions, about: dict[str, Any]) -> Items:
         frame = series_table(X) if isinstance(X, list) else check_table(pd.DataFrame(X))
         return replace(items, X=new_table(frame, about["columns"]))
     if kind in ("strings", "series"):
-        return replace(items, X=X if isinstance(X, list) else only_text(X))
+        return replace(items, X=X if isinstance(X, list) else X[only_text(X)].astype(str).tolist())
     if isinstance(X, pd.DataFrame):
         is_named = trained is not None and set(trained) <= set(X.columns)
         X = (X[list(trained)] if is_named else X).to_numpy(dtype=float)
@@ -316,9 +344,9 @@ def new_table(frame: pd.DataFrame, columns: dict[str, bool]) -> pd.DataFrame:
             f"New items have no column {missing[0]!r}; the model needs {', '.join(list(columns)[:12])}."
         )
     frame = frame[list(columns)].copy()
-    for name, is_number in columns.items():
+    for name, was_number in columns.items():
         cells = frame[name]
-        if is_number:
+        if was_number:
             frame[name] = numbers = pd.to_numeric(cells, errors="coerce").astype(float)
             words = cells[numbers.isna() & cells.notna()]
             if len(words):
