@@ -41,8 +41,8 @@ FIRST_SHARE = 0.35
 PLAN_SHARE = 0.7
 #: Share of the budget after which a rival's split is stopped.
 RIVAL_SHARE = 0.3
-#: Share of the time left that each explanation may take.
-EXPLAIN_SHARE = 0.2
+#: Share of the time left that each explanation may take, and of the budget that is kept for them.
+EXPLAIN_SHARE, EXPLAIN_RESERVE = 0.2, 0.08
 #: The end of the budget is left for the page.
 PAGE_SHARE, PAGE_SECONDS = 0.04, 1.0
 #: Up to so many rows no smaller sample is drawn; a sample is this part of all rows.
@@ -77,6 +77,7 @@ class Race:
         seconds = self.options.seconds
         reserve = 0.0 if seconds is None else PAGE_SHARE * seconds + PAGE_SECONDS
         self.deadline = inf if seconds is None else self.options.started + seconds - reserve
+        self.explain_seconds = EXPLAIN_RESERVE * (seconds or 0.0)
         self.by_name = {learner.name: learner for learner in self.learners}
         self.store = Store.of(self.problem, self.learners, self.options)
 
@@ -89,9 +90,11 @@ class Race:
             self.sample(min(most_items(self.problem), self.problem.n_items))
             if self.options.resume:
                 self.results |= self.store.read(self.problem.n_items)
+            self.deadline -= self.explain_seconds
             self.run_defaults()
             if not self.ranked():
                 self.run_something()
+            self.deadline += self.explain_seconds
             self.explain()
             self.run_searches()
             self.run_repeats()
@@ -169,11 +172,12 @@ class Race:
         """Run the importance of columns within its part of the time left."""
         result = self.results[Task(name, 0, 0)]
         split = self.split(result.task)
-        seconds = min(EXPLAIN_SHARE * self.time_left, 60.0)
+        seconds = min(max(EXPLAIN_SHARE * self.time_left, 0.5 * self.explain_seconds), 60.0)
         per_item = result.predict_seconds / len(split[1])
         place = self.learners.index(self.by_name[name])
         future = self.workers.submit(permutation_importance, place, *split, per_item, seconds)
-        limit = min(2 * seconds + 2 * result.fit_seconds, self.time_left)
+        limit = 2 * seconds + 2 * result.fit_seconds + self.explain_seconds
+        limit = min(limit, self.time_left)
         for done in self.workers.completed([future], limit):
             self.importance = done.result()
         if not future.done():

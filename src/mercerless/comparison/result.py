@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -225,14 +226,8 @@ class Comparison:
 
     @property
     def metric_title(self) -> str:
-        """The name of the metric in sentences."""
+        """The name of its loss, which is minimized."""
         return TITLES[self.metric]
-
-    @property
-    def loss_title(self) -> str:
-        """The name of the loss that is minimized."""
-        names = {"accuracy": "share of errors", "squared_error": "mean squared error"}
-        return names.get(self.metric, self.metric_title)
 
     @cached_property
     def smallest_share(self) -> float:
@@ -301,9 +296,8 @@ class Comparison:
     @property
     def command_to_continue(self) -> str:
         """What goes on with the comparison with more time."""
-        seconds = self.race.options.seconds or 60.0
-        minutes = next(m for m in (2, 5, 10, 30, 60, 120, 10**6) if 60 * m > 1.5 * seconds)
-        return self.to_continue.format(budget=f"{minutes}m")
+        minutes = (self.race.options.seconds or 60.0) / 60.0
+        return self.to_continue.format(budget=f"{ceil(2 * minutes)}m")
 
     def learner(self, name: str | None = None) -> Learner:
         """A learner by its name, or the recommended one."""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 TITLES = {
     "log_loss": "log-loss",
     "brier": "Brier score",
-    "accuracy": "accuracy",
-    "squared_error": "squared error",
+    "accuracy": "share of errors",
+    "squared_error": "mean squared error",
     "absolute_error": "mean absolute error",
 }
 

@@ -1,13 +1,14 @@
 """What to use, in a few sentences: which learner, how sure that is, and what else a user should know."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless.comparison.problem import Problem
+from mercerless.comparison.learners import GUESS
+from mercerless.comparison.page.charts import number
 from mercerless.comparison.race import N_FOLDS
 from mercerless.comparison.statistics import CLIP, chance_of_shuffled
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from mercerless.comparison.result import Comparison
 
 N_SHUFFLES = 199
-MOST_SHUFFLED = 4000
 #: A chance above this means that nothing was learned.
 CHANCE = 0.05
 #: Classes are unbalanced if the smallest has a smaller share.
@@ -100,8 +100,8 @@ def first_sentence(comparison: "Comparison", name: str, chance: float) -> str:
         figures = f"a log-loss of {score['log-loss']:.3f} and an {other} of {score[other]:{form}}"
         baseline = f"{guess['log-loss']:.3f} and {guess[other]:{form}}"
     else:
-        figures = f"an R² of {score['R²']:.3f} and a mean absolute error of {score['MAE']:.3g}"
-        baseline = f"{guess['MAE']:.3g}"
+        figures = f"an R² of {score['R²']:.3f} and a mean absolute error of {number(score['MAE'])}"
+        baseline = number(guess["MAE"])
     return (
         f"Use the {lower(comparison.titles[name])}: it has {figures} on items it has not seen "
         f"({baseline} for a constant guess{rows_used(comparison)})."
@@ -178,27 +178,20 @@ def chance_of_nothing(comparison: "Comparison") -> float:
     """The chance that any learner does as well if labels are shuffled within the test sets."""
     problem, race = comparison.problem, comparison.race
     rng = np.random.default_rng(0)
-    tests = [race.split(task)[1] for task in race.tasks("guess")]
-    share = min(1.0, MOST_SHUFFLED / sum(map(len, tests)))
-    tests = [rng.permutation(test)[: max(2, int(share * len(test)))] for test in tests]
+    tests = [race.split(task)[1] for task in race.tasks(GUESS)]
     items = np.concatenate(tests)
-    shuffled = [
-        np.concatenate([rng.permutation(test) for test in tests]) for _ in range(N_SHUFFLES)
-    ]
-    is_classification = problem.is_classification
-    targets = np.searchsorted(problem.classes, problem.y) if is_classification else problem.y
-    losses = []
-    for name in comparison.ranked:
-        costs = label_costs(problem, comparison.predictions(name)[0][items])
-        losses.append([costs(targets[order]) for order in [items, *shuffled]])
-    table = np.array(losses)
-    return chance_of_shuffled(table[:, 0], table[:, 1:])
+    orders = [np.concatenate([rng.permutation(test) for test in tests]) for _ in range(N_SHUFFLES)]
+    given = np.searchsorted(problem.classes, problem.y) if problem.is_classification else problem.y
+    labels = [given[order] for order in (items, *orders)]
+    losses = np.array(
+        [mean_losses(comparison.predictions(name)[0][items], labels) for name in comparison.ranked]
+    )
+    return chance_of_shuffled(losses[:, 0], losses[:, 1:])
 
 
-def label_costs(problem: Problem, predictions: NDArray) -> Callable[[NDArray], float]:
-    """A function from labels, or codes of classes, to the mean loss of these predictions."""
-    if not problem.is_classification:
-        return lambda y: ((predictions - y) ** 2).mean()
-    costs = -np.log(np.clip(predictions, CLIP, 1.0 - CLIP))
-    rows = np.arange(len(costs))
-    return lambda codes: costs[rows, codes].mean()
+def mean_losses(predictions: NDArray, labels: list[NDArray]) -> list[float]:
+    """Mean loss of predictions for each list of numbers, or of codes of classes."""
+    if predictions.ndim == 1:
+        return [((predictions - y) ** 2).mean() for y in labels]
+    costs, rows = -np.log(np.clip(predictions, CLIP, 1.0)), np.arange(len(predictions))
+    return [costs[rows, codes].mean() for codes in labels]

@@ -10,7 +10,6 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -133,16 +132,19 @@ def start_worker() -> None:
     """Leave Ctrl-C to the main process, and import what fits need before the first task."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
-    for module in ("mercerless.comparison.learners", "skrub"):
-        with suppress(ImportError):
-            import_module(module)
+    with suppress(ImportError):
+        import mercerless.comparison.learners  # noqa: F401
 
 
 @lru_cache(maxsize=1)
 def shared(path: str) -> tuple[Problem, list[Learner]]:
-    """The problem and the learners that the main process wrote to a file."""
+    """The problem and the learners that the main process wrote to a file; what tables need is imported before."""
     with open(path, "rb") as file:
-        return pickle.load(file)
+        problem, learners = pickle.load(file)
+    if problem.is_table:
+        with suppress(ImportError):
+            import skrub  # noqa: F401
+    return problem, learners
 
 
 def call_shared(path: str, function: Callable, *arguments: Any) -> Any:

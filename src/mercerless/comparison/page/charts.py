@@ -102,7 +102,7 @@ def row_chart(title: str, axis: str, labels: Sequence[str], ends: ArrayLike) -> 
     """A row per label, the first at the bottom."""
     n_rows = len(labels)
     height = 22 * n_rows + BOTTOM + TOP
-    return Chart(title, axis, "", padded(ends), (-0.6, n_rows - 0.4), height, 210, labels)
+    return Chart(title, axis, "", padded(ends), (-0.6, n_rows - 0.4), height, 225, labels)
 
 
 def curve_chart(title: str, x_title: str, y_title: str, x: NDArray, y: NDArray) -> Chart:

@@ -89,7 +89,7 @@ def score_chart(comparison: "Comparison") -> Chart:
     reference = names.index(comparison.chosen)
     errors = judged.standard_error[[names.index(row["learner"]) for row in table], reference]
     values, widths = np.array([row["loss"] for row in table]), judged.critical * errors
-    axis = f"{comparison.loss_title} of held-out items (left is better)"
+    axis = f"{comparison.metric_title} of held-out items (left is better)"
     if comparison.metric == "squared_error":
         total = comparison.problem.y.var()
         values, widths = 1.0 - values / total, widths / total
@@ -141,7 +141,7 @@ def learning_curve(comparison: "Comparison") -> dict[str, Any] | None:
     if len(points) < 3:
         return None
     x, y = np.array(points).T
-    chart = curve_chart("", "training items", comparison.loss_title, x, y)
+    chart = curve_chart("", "training items", comparison.metric_title, x, y)
     return {"title": comparison.titles[name], "gain": (y[-2] - y[-1]) / abs(y[-2]), "chart": chart}
 
 

@@ -238,21 +238,7 @@ def parse(
         raise ValueError(
             f"{file.name!r} cannot be divided into cells: {reason}; name the separator with --sep."
         ) from None
-    return none_among_numbers(frame.copy(), options)  # copied: a block per type, not per column
-
-
-def none_among_numbers(frame: pd.DataFrame, options: ReadOptions) -> pd.DataFrame:
-    """Read the word None as a gap in columns of numbers, and as a word elsewhere."""
-    for name in frame.select_dtypes(exclude=["number", "bool"]):
-        is_none = frame[name] == "None"
-        if is_none.any():
-            cells = frame[name].mask(is_none).astype(object)
-            if options.decimal == ",":
-                cells = cells.str.replace(",", ".")
-            numbers = pd.to_numeric(cells, errors="coerce")
-            if (numbers.isna() == cells.isna()).all():
-                frame[name] = numbers
-    return frame
+    return frame.copy()  # a block of memory per type and not per column
 
 
 def check_decimals(frame: pd.DataFrame, name: str, options: ReadOptions) -> None:

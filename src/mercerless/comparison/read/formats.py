@@ -10,12 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from mercerless.comparison.read.delimited import (
-    GAPS,
-    none_among_numbers,
-    read_delimited,
-    split_lines,
-)
+from mercerless.comparison.read.delimited import GAPS, read_delimited, split_lines
 from mercerless.comparison.read.files import File
 from mercerless.comparison.read.items import Column, Items, Pairs
 from mercerless.comparison.read.options import MATRICES, ReadOptions
@@ -113,22 +108,15 @@ def read_excel(file: File, options: ReadOptions) -> pd.DataFrame:
         na_values=[*GAPS, *options.missing],
         keep_default_na=False,
     )
-    name = options.sheet
-    if name is None:
-        filled = [name for name, sheet in sheets.items() if sheet.size]
-        if len(filled) != 1:
-            raise ValueError(
-                f"{file.name!r} has {len(filled)} sheets with cells: {', '.join(map(repr, filled))}; "
-                "choose one with --sheet NAME."
-            )
-        name = filled[0]
-    elif name not in sheets:
-        by_number = {str(i): name for i, name in enumerate(sheets, 1)}
-        if name not in by_number:
-            listed = ", ".join(map(repr, sheets))
-            raise ValueError(f"{file.name!r} has no sheet {name!r}; it has {listed}.")
-        name = by_number[name]
-    return none_among_numbers(check_header(sheets[name], file.name), options)
+    named = {str(i): name for i, name in enumerate(sheets, 1)} | {name: name for name in sheets}
+    filled = [name for name, sheet in sheets.items() if sheet.size]
+    chosen = filled if options.sheet is None else [named.get(options.sheet)]
+    if len(chosen) != 1 or chosen[0] is None:
+        raise ValueError(
+            f"{file.name!r} has the sheets {', '.join(map(repr, sheets))}; choose one with cells by "
+            "--sheet NAME."
+        )
+    return check_header(sheets[chosen[0]], file.name)
 
 
 def check_header(frame: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -25,10 +25,9 @@ from mercerless.comparison.read.formats import read_content
 from mercerless.comparison.read.items import Column, Items, Pairs
 from mercerless.comparison.read.options import MATRICES, ReadOptions
 
-#: Names of arrays that hold the data, or the labels, in the order they are looked for.
-ARRAY_NAMES = ("X", "K", "D", "S", "X_train", "K_train", "D_train", "S_train", "data", "matrix")
 #: Cells that would be numbers without a unit.
 LIKE_NUMBERS = r"\s*[+-]?\d+([.,]\d+)?\s*([^\W\d]{1,3}|%)?\s*"
+#: Names of arrays that hold the labels.
 ARRAY_LABELS = (*LABEL_NAMES, "Y", "y_train", "labels_train", "target_train")
 
 
@@ -82,7 +81,7 @@ def read_items(path: str, options: ReadOptions, notes: list[Note], is_new: bool 
     file = open_file(path, options.format)
     content = read_content(file, options)
     if isinstance(content, dict):
-        return array_items(content, options, notes, file.name)
+        return array_items(content, options, file.name)
     if isinstance(content, pd.DataFrame):
         return frame_items(content, options, notes, is_new)
     return content
@@ -121,37 +120,24 @@ def without_missing(frame: pd.DataFrame, words: Sequence[str]) -> pd.DataFrame:
     return frame.mask(frame.isin([*words, *numbers])).infer_objects()
 
 
-def array_items(
-    arrays: dict[str, Any], options: ReadOptions, notes: list[Note], name: str
-) -> Items:
+def array_items(arrays: dict[str, Any], options: ReadOptions, name: str) -> Items:
     """A matrix or a table among arrays by name, and the labels beside it."""
     keys = ARRAY_LABELS if options.labels is None else (options.labels,)
     key = next((key for key in keys if key in arrays), None)
     labels = None if key is None else Column(np.ravel(arrays[key]), None, f"the array {key!r}")
     groups = Column(np.ravel(arrays[options.groups])) if options.groups in arrays else None
-    array = options.array or find_array(arrays, key, name)
-    if array not in arrays:
-        raise ValueError(f"{name!r} has no array {array!r}; it has {', '.join(arrays)}.")
-    if options.array is None and len(arrays) > 2:
-        notes.append(Note(f"the data are the array {array!r}", "array"))
+    others = [name for name in arrays if name != key]
+    array = options.array or (others or [""])[0]
+    if array not in arrays or (options.array is None and len(others) > 1):
+        raise ValueError(
+            f"Which array of {name!r} holds the data? Add --array NAME; it has {', '.join(arrays)}."
+        )
     X: Any = arrays[array]
     if np.ndim(X) == 1 and not issparse(X):
         X = squareform(X)  # condensed distances
     elif np.ndim(X) == 3:
         X = list(X)
     return Items(X, None, labels, groups, {"labels": key} if key is not None else {})
-
-
-def find_array(arrays: dict[str, Any], labels: str | None, name: str) -> str:
-    """The only array of data, or the one with a usual name."""
-    candidates = [key for key in arrays if key != labels]
-    if len(candidates) > 1:
-        candidates = [key for key in candidates if key in ARRAY_NAMES]
-    if len(candidates) != 1:
-        raise ValueError(
-            f"Which array of {name!r} holds the data? Add --array NAME; it has {', '.join(arrays)}."
-        )
-    return candidates[0]
 
 
 # ------------------------------------------------------------------------------------------- matrices and strings
@@ -201,14 +187,11 @@ def is_matrix(frame: pd.DataFrame, names: Sequence[str] | None, kind: str | None
 
 def mirrored(frame: pd.DataFrame) -> pd.DataFrame:
     """A square of which one triangle is empty, completed by the other; any other frame as it is."""
-    if frame.shape[0] != frame.shape[1] or not frame.isna().any(axis=None):
-        return frame
     gaps = frame.isna().to_numpy()
-    upper, lower = np.triu_indices(len(gaps), 1), np.tril_indices(len(gaps), -1)
-    one_is_empty = gaps[upper].all() != gaps[lower].all()
-    if not one_is_empty or (gaps & gaps.T)[upper].any():
-        return frame
-    return frame.where(~gaps, frame.to_numpy().T)
+    below = np.tri(len(gaps), frame.shape[1], -1, dtype=bool)
+    if len(frame) == frame.shape[1] and (gaps[below].all() or gaps[below.T].all()):
+        return frame.where(~gaps, frame.to_numpy().T)
+    return frame
 
 
 def square(
