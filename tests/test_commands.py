@@ -173,6 +173,8 @@ def test_inspect_describes_and_draws(folder, capsys):
         (["compare", "t.csv", "--labels", "target", "--budget", "soon"], "is not a time"),
         (["compare", "t.csv", "--labels", "nose"], "neither a file nor a column"),
         (["compare", "none.csv"], "There is no file 'none.csv'"),
+        (["compare", "t.csv", "--labls", "target"], "'--labls' is not understood"),
+        (["compare", "--labels", "target"], "The file is missing"),
         (["compare", "."], "is a folder"),
         (["compare", "t.csv", "-o", "page.pdf"], "must have a name that ends in .html"),
         (["compare", "t.csv", "-o", "none/page.html"], "There is no folder"),

@@ -92,7 +92,7 @@ def test_groups_are_never_split():
 def test_a_test_label_does_not_touch_its_own_prediction():
     changed = T.copy()
     changed[7] += 100.0
-    for name in ("linear", "kernel-ridge", "table"):
+    for name in ("linear", "svm", "table"):
         before, after = (compare(X, y, learners=[name], **FAST) for y in (T, changed))
         test = next(test for test in before.race.test_items(0) if 7 in test)
         np.testing.assert_allclose(
@@ -149,9 +149,9 @@ def test_a_rare_class_is_learned_although_accuracy_does_not_rise():
 
 
 def test_regression_does_not_depend_on_the_unit_of_the_target():
-    names = ["svm", "kernel-ridge", "linear"]
+    names = ["svm", "linear"]
     small, large = (compare(X, unit * T + 5 * unit, learners=names, **FAST) for unit in (1.0, 1e4))
-    for name in ("svm", "kernel-ridge"):
+    for name in names:
         assert small.scores[name]["R²"] == pytest.approx(large.scores[name]["R²"], abs=1e-3)
         assert small.scores[name]["R²"] > 0.5
 
@@ -169,6 +169,16 @@ def test_running_work_is_stopped_at_the_deadline():
     assert time.perf_counter() - started < 1.1 * 20 + 1
     assert "linear" in result.ranked
     assert "did not finish" in result.left_out["slow"]
+
+
+def test_a_process_that_dies_is_charged_to_its_own_learner():
+    class Dying(LogisticRegression):
+        def fit(self, X, y):
+            os._exit(1)
+
+    result = compare(X, Y, learners=["linear", ("dying", Dying()), "neighbors"], n_jobs=2, **FAST)
+    assert result.ranked == ["linear", "neighbors"]
+    assert "its process ended" in result.left_out["dying"]
 
 
 @pytest.mark.slow

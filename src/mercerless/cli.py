@@ -49,7 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     program = f"mercerless {words[0]}" if words and words[0] in COMMANDS else "mercerless"
     _accept_all_characters()
     try:
-        args = build_parser(words).parse_args(words)
+        args, unknown = build_parser(words).parse_known_args(words)
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not understood; see {program} --help.")
         args.started, args.words = started, words
         return args.run(args)
     except (ValueError, OSError, MemoryError, ImportError) as error:

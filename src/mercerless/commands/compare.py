@@ -7,6 +7,7 @@ from mercerless.commands import shared
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description, examples and arguments."""
+    parser.usage = "mercerless compare [DATA] [options]"
     parser.description = """\
 Compare the learners that apply to your data on the same splits, and write one page that says which to
 use. Without DATA it compares on built-in distances between handwritten digits."""

@@ -7,6 +7,7 @@ from mercerless.commands import shared
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description, examples and arguments."""
+    parser.usage = "mercerless fit DATA [options]"
     parser.description = """\
 Fit one learner on all of the data and save it for 'mercerless predict'. Without --learner, a
 comparison within the budget chooses it. Loading the file runs no code from it."""

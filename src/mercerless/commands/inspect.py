@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description, examples and arguments."""
+    parser.usage = "mercerless inspect DATA [options]"
     parser.description = """\
 Describe a similarity or distance matrix (symmetric? indefinite? of what rank?), name the estimator
 to try next, and draw its spectrum and its entries into one picture; or describe a saved model."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description, examples and arguments."""
+    parser.usage = "mercerless predict MODEL DATA [options]"
     parser.description = """\
 Predict for new items with a model from 'mercerless fit'. Files are read as the training data were. A
 model of a matrix takes a row per new item with its comparisons to the training items, or a list of

@@ -1,5 +1,6 @@
 """What a learner uses: the loss that shuffling a column of held-out rows costs."""
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from mercerless.comparison.scores import item_losses
 from mercerless.comparison.work import fit_on, predictions_of
 
 N_SHUFFLES = 5
-MOST_ROWS = 1000
+MOST_ROWS = 500
 #: Of wider tables, the columns that go with the labels most closely are tried.
 MOST_COLUMNS = 60
 
@@ -30,33 +31,29 @@ class Importance:
 
 
 def permutation_importance(
-    problem: Problem,
-    learner: Learner,
-    train: NDArray,
-    test: NDArray,
-    seconds_per_item: float,
-    seconds: float,
+    problem: Problem, learner: Learner, train: NDArray, test: NDArray, seconds: float
 ) -> Importance:
-    """Fit on the training items and shuffle one column after another in as many test items as the time allows."""
+    """Fit on the training items and shuffle all columns of test items, one by one, as often as the time allows."""
     model = fit_on(problem, learner, train)
+    start = time.perf_counter()
     rng = np.random.default_rng(0)
-    columns = likely_columns(problem)
-    affordable = seconds / max(seconds_per_item * len(columns) * N_SHUFFLES, 1e-12)
-    n_rows = int(min(len(test), MOST_ROWS, max(affordable, 50)))
-    rows = np.sort(rng.permutation(test)[:n_rows])
-    X = problem.X.iloc[rows]
+    rows = np.sort(rng.permutation(test)[:MOST_ROWS])
+    X, columns = problem.X.iloc[rows], likely_columns(problem)
 
     def loss(X: pd.DataFrame) -> float:
         return float(item_losses(problem, rows, predictions_of(model, X, problem), None).mean())
 
-    unchanged = loss(X)
-    rises = np.empty((len(columns), N_SHUFFLES))
-    for i, name in enumerate(columns):
-        for k in range(N_SHUFFLES):
-            order = rng.permutation(n_rows)
-            shuffled = X.assign(**{name: X[name].to_numpy()[order]})
-            rises[i, k] = loss(shuffled) - unchanged
-    return Importance(learner.title, columns, rises.mean(axis=1), rises.std(axis=1), n_rows)
+    unchanged, rises = loss(X), list[list[float]]()
+    for n_done in range(N_SHUFFLES):
+        elapsed = time.perf_counter() - start
+        if n_done > 0 and elapsed * (n_done + 1) / n_done > seconds:
+            break
+        order = rng.permutation(len(rows))
+        shuffled = X.iloc[order].set_axis(X.index)
+        rises.append([loss(X.assign(**{name: shuffled[name]})) - unchanged for name in columns])
+    return Importance(
+        learner.title, columns, np.mean(rises, axis=0), np.std(rises, axis=0), len(rows)
+    )
 
 
 def likely_columns(problem: Problem) -> list[str]:
@@ -65,10 +62,8 @@ def likely_columns(problem: Problem) -> list[str]:
     if X.shape[1] <= MOST_COLUMNS:
         return list(X.columns)
     words = X.select_dtypes(exclude="number").columns
-    codes = {name: pd.factorize(X[name])[0] for name in words}
-    numbers = X.assign(**codes).astype(float)
-    numbers = numbers.fillna(numbers.median()).fillna(0.0)
+    numbers = X.assign(**{name: pd.factorize(X[name])[0] for name in words}).astype(float)
     test = f_classif if problem.is_classification else f_regression
     with np.errstate(all="ignore"):  # of constant columns
-        strength = np.nan_to_num(test(numbers, problem.y)[0], posinf=0.0)
-    return list(X.columns[np.sort(np.argsort(-strength, kind="stable")[:MOST_COLUMNS])])
+        strength = test(numbers.fillna(numbers.mean()).fillna(0.0), problem.y)[0]
+    return list(X.columns[np.argsort(-np.nan_to_num(strength, posinf=0.0))[:MOST_COLUMNS]])

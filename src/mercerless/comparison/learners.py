@@ -18,7 +18,6 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
-from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -49,7 +48,6 @@ class Learner:
     make: Callable[[Problem], BaseEstimator]
     takes: str = "table"
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    task: str | None = None
     is_automatic: bool = False
     on_request: bool = False
     is_searched: bool = False
@@ -185,10 +183,6 @@ def machine(problem: Problem) -> BaseEstimator:
     return scale_target(encode(StandardScaler(), SVR()))
 
 
-def kernel_ridge(problem: Problem) -> BaseEstimator:
-    return scale_target(encode(StandardScaler(), KernelRidge(kernel="rbf", alpha=0.1)))
-
-
 def installed(
     problem: Problem, package: str, names: tuple[str, str], parameters: dict[str, Any]
 ) -> BaseEstimator:
@@ -253,7 +247,6 @@ BOOSTING = {
 FOREST = {"min_samples_leaf": (1, 2, 5), "max_features": ("sqrt", 0.5, 1.0)}
 NEIGHBORS = {"n_neighbors": (1, 3, 5, 10, 20, 40), "weights": ("uniform", "distance")}
 MACHINE = {"C": (0.1, 1.0, 10.0, 100.0), "gamma": ("scale", 0.01, 0.1)}
-RIDGE = {"alpha": (1e-3, 1e-2, 0.1, 1.0), "gamma": (None, 0.01, 0.1)}
 
 
 def below(step: str, grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
@@ -273,7 +266,6 @@ def grids(problem: Problem) -> dict[str, dict[str, Sequence[Any]]]:
         "forest": below(f"extratrees{kind}", FOREST),
         "neighbors": below(f"kneighbors{kind}", NEIGHBORS),
         "svm": below(inner, MACHINE),
-        "kernel-ridge": below("regressor__kernelridge", RIDGE),
         "features": {"logisticregression__C": (1e-4, 1e-3, 1e-2, 0.1)}
         if is_classification
         else {"ridge__alpha": (1.0, 10.0, 100.0, 1000.0)},
@@ -305,7 +297,6 @@ LEARNERS: tuple[Learner, ...] = (
     Learner("neighbors", "Nearest neighbors", neighbors),
     Learner("forest", "Extremely randomized trees", forest),
     Learner("svm", "Support vector machine", machine),
-    Learner("kernel-ridge", "Kernel ridge", kernel_ridge, task="regression"),
     *(
         Learner(name, title, partial(installed, package=name, names=names, parameters=parameters))
         for name, title, names, parameters in PACKAGES
@@ -328,8 +319,6 @@ LEARNERS: tuple[Learner, ...] = (
 
 def applies(learner: Learner, problem: Problem) -> bool:
     """Whether a learner is made for this data."""
-    if learner.task not in (None, problem.task):
-        return False
     is_package = any(learner.name == name for name, *_ in PACKAGES)
     if is_package and find_spec(learner.name) is None:
         return False

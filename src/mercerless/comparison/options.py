@@ -8,7 +8,7 @@ from typing import Any
 
 #: The losses that learners can be ranked by, for each task; the first is the default.
 METRICS = {
-    "classification": ("log_loss", "brier", "accuracy"),
+    "classification": ("log_loss", "accuracy"),
     "regression": ("squared_error", "absolute_error"),
 }
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}

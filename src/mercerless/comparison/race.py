@@ -161,7 +161,7 @@ class Race:
             self.explain_columns(self.fastest_adequate())
         if self.options.curves:
             self.report("learning curve")
-            name = self.curve_learner
+            name = self.ranked()[0]  # the automatic one if it is ranked
             folds = range(min(2, self.n_splits))
             cost = self.seconds(name) * sum(CURVE_SHARES) * len(folds) / self.n_jobs
             shares = [share for share in CURVE_SHARES if share * self.problem.n_items >= 38]
@@ -170,13 +170,11 @@ class Race:
 
     def explain_columns(self, name: str) -> None:
         """Run the importance of columns within its part of the time left."""
-        result = self.results[Task(name, 0, 0)]
-        split = self.split(result.task)
-        seconds = min(max(EXPLAIN_SHARE * self.time_left, 0.5 * self.explain_seconds), 60.0)
-        per_item = result.predict_seconds / len(split[1])
+        task = Task(name, 0, 0)
         place = self.learners.index(self.by_name[name])
-        future = self.workers.submit(permutation_importance, place, *split, per_item, seconds)
-        limit = 2 * seconds + 2 * result.fit_seconds + self.explain_seconds
+        seconds = min(max(EXPLAIN_SHARE * self.time_left, 0.5 * self.explain_seconds), 60.0)
+        future = self.workers.submit(permutation_importance, place, *self.split(task), seconds)
+        limit = 2 * seconds + 2 * self.results[task].fit_seconds + self.explain_seconds
         limit = min(limit, self.time_left)
         for done in self.workers.completed([future], limit):
             self.importance = done.result()
@@ -349,13 +347,6 @@ class Race:
             if learner.name not in self.states
             and all(task in self.results for task in self.tasks(learner.name))
         ]
-
-    @property
-    def curve_learner(self) -> str:
-        """The learner of the learning curve: the automatic one, or the first that is ranked."""
-        ranked = self.ranked()
-        automatic = [name for name in ranked if self.by_name[name].is_automatic]
-        return (automatic or ranked)[0]
 
     def fastest_adequate(self) -> str:
         """The fastest of the learners that are nearly as good as the best so far."""

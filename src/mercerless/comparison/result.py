@@ -71,7 +71,7 @@ def compare(
         ``"dtw"`` for series.
     groups : array-like of shape (n,) or None, default=None
         Items of one group are never split between training and test.
-    metric : {"log_loss", "brier", "accuracy", "squared_error", "absolute_error"} or None, default=None
+    metric : {"log_loss", "accuracy", "squared_error", "absolute_error"} or None, default=None
         What learners are ranked by; None is the log-loss of classes and the squared error of numbers.
     learners : sequence of str, estimators or pairs of both, mapping of str to estimators, or None, default=None
         Only these: names of learners, or estimators of your own, which ``("mine", estimator)`` names. A mapping runs
@@ -191,9 +191,8 @@ class Comparison:
 
     @cached_property
     def control(self) -> int | None:
-        """Place of the automatic learner among those ranked."""
-        automatic = [i for i, name in enumerate(self.ranked) if self.learner(name).is_automatic]
-        return automatic[0] if automatic else None
+        """Place of the automatic learner among those ranked: the first, unless it is missing."""
+        return 0 if self.ranked and self.learner(self.ranked[0]).is_automatic else None
 
     @cached_property
     def judgment(self) -> Judgment:

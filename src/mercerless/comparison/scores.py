@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 TITLES = {
     "log_loss": "log-loss",
-    "brier": "Brier score",
     "accuracy": "share of errors",
     "squared_error": "mean squared error",
     "absolute_error": "mean absolute error",
@@ -50,9 +49,6 @@ def item_losses(problem: Problem, items: NDArray, predictions: Any, metric: str 
         error = predictions - y
         return np.abs(error) if metric == "absolute_error" else error**2
     codes = np.searchsorted(problem.classes, y)
-    if metric == "brier":
-        given = np.eye(len(problem.classes))[codes]
-        return ((predictions - given) ** 2).sum(axis=1)
     if metric == "accuracy":
         is_wrong = predictions.argmax(axis=1) != codes
         return np.where(np.isnan(predictions[:, 0]), np.nan, is_wrong)

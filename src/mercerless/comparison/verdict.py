@@ -20,18 +20,10 @@ N_SHUFFLES = 199
 CHANCE = 0.05
 #: Classes are unbalanced if the smallest has a smaller share.
 BALANCED = 0.2
-#: Grades of the statistics, as they stand before the names of rivals.
-GRADES = {
-    "better": "better than",
-    "probably better": "probably better than",
-    "not distinguishable": "not distinguishable from",
-    "probably worse": "probably worse than",
-    "worse": "worse than",
-}
+#: Grades of the statistics, in the order of sentences.
+GRADES = ("better", "probably better", "not distinguishable", "probably worse", "worse")
 #: A learner that predicts faster by this factor is named.
 MUCH_FASTER = 3.0
-#: Which of several equal learners is simplest, if the automatic one is missing.
-SIMPLE = ("similarity", "table", "hits", "linear", "features", "krein-ridge", "neighbors")
 
 
 @dataclass(frozen=True)
@@ -56,31 +48,25 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def recommend(comparison: "Comparison") -> str | None:
-    """The automatic learner, unless a rival is better beyond doubt; without it, the simplest of the best."""
+def recommend(comparison: "Comparison") -> str:
+    """The automatic learner, unless a rival is better beyond doubt; the best one if it is missing."""
     names = comparison.ranked
-    if not names:
-        return None
     judged, control = comparison.judgment, comparison.control
+    possible = list(range(len(names)))
     if control is not None:
-        better = [i for i in range(len(names)) if judged.better[i, control]]
-        return names[min(better, key=lambda i: judged.loss[i])] if better else names[control]
-    best = int(judged.loss.argmin())
-    equal = [name for i, name in enumerate(names) if not judged.better[best, i]]
-    in_order = [name for name in SIMPLE if name in equal]
-    return (in_order or [names[best]])[0]
+        possible = [i for i in possible if judged.better[i, control]] or [control]
+    return names[min(possible, key=lambda i: judged.loss[i])]
 
 
 def reach_verdict(comparison: "Comparison") -> Verdict:
     """The verdict of a comparison."""
-    name = recommend(comparison)
-    if name is None:
+    if not comparison.ranked:
         sentence = (
             "No learner finished within the budget, so nothing can be recommended yet: "
             f"continue with {comparison.command_to_continue}."
         )
         return Verdict(None, (sentence,), 1.0)
-    chance = chance_of_nothing(comparison)
+    name, chance = recommend(comparison), chance_of_nothing(comparison)
     sentences = [first_sentence(comparison, name, chance)]
     if chance <= CHANCE:
         sentences += [compared(comparison, name), alternative(comparison, name)]
@@ -137,7 +123,9 @@ def compared(comparison: "Comparison", name: str) -> str:
             grade = comparison.judgment.grade(place, i)
             titles.setdefault(grade, []).append(lower(comparison.titles[rival]))
     parts = [
-        f"{words} {listed(titles[grade])}" for grade, words in GRADES.items() if grade in titles
+        f"{grade} {'from' if grade == 'not distinguishable' else 'than'} {listed(titles[grade])}"
+        for grade in GRADES
+        if grade in titles
     ]
     if not parts:
         return (

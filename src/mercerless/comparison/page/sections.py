@@ -125,7 +125,7 @@ def importance(comparison: "Comparison") -> dict[str, Any] | None:
 def learning_curve(comparison: "Comparison") -> dict[str, Any] | None:
     """The loss for fewer training items."""
     race = comparison.race
-    name = race.curve_learner
+    name = comparison.ranked[0]
     points = []
     for share in sorted({task.share for task in race.results if task.learner == name}):
         tasks = [Task(name, 0, fold, share) for fold in range(min(2, race.n_splits))]

@@ -34,7 +34,7 @@ def read_delimited(file: File, options: ReadOptions) -> pd.DataFrame:
     lines = list(dropwhile(is_comment, split_lines(file.text)))
     if not lines:
         raise ValueError(f"{file.name!r} has no rows.")
-    mark = find_mark(lines, options, file.name)
+    mark = find_mark(lines, options)
     rows = join_quoted(lines, mark)
     if is_triangle(widths_of(rows[:N_LINES], mark)) and is_triangle(widths_of(rows, mark)):
         return read_triangle(cells_of(rows, mark), file.name)
@@ -90,7 +90,7 @@ def is_triangle(widths: list[int]) -> bool:
     return len(widths) > 2 and all(below - above == 1 for above, below in pairwise(widths))
 
 
-def find_mark(lines: list[str], options: ReadOptions, name: str) -> str:
+def find_mark(lines: list[str], options: ReadOptions) -> str:
     """The given separator, or the first that divides the first rows into equally many cells."""
     if options.sep is not None:
         mark = NAMED_MARKS.get(options.sep.lower(), options.sep)
@@ -99,17 +99,13 @@ def find_mark(lines: list[str], options: ReadOptions, name: str) -> str:
                 f"--sep {options.sep!r} is not one character, and not one of {', '.join(NAMED_MARKS)}."
             )
         return mark
-    for mark in MARKS:
-        widths = widths_of(join_quoted(lines, mark, N_LINES), mark)
+    found = {mark: widths_of(join_quoted(lines, mark, N_LINES), mark) for mark in MARKS}
+    for mark, widths in found.items():
         is_grid = len(set(widths[1:])) <= 1 and widths[-1] > 1
         # R leaves out the name of the column of row names
         if (is_grid and widths[0] in (widths[-1], widths[-1] - 1)) or is_triangle(widths):
             return mark
-    for mark in MARKS[:-1]:
-        rows = join_quoted(lines, mark, N_LINES)
-        widths = widths_of(rows, mark)
-        check_widths(rows, mark, max(set(widths), key=widths.count), name)
-    return "\t"
+    return max(MARKS[:-1], key=lambda mark: np.median(found[mark]))
 
 
 def check_widths(rows: list[str], mark: str, width: int, name: str) -> None:
@@ -169,8 +165,7 @@ def has_header(
     below = parse(lines[1:N_LINES], mark, width, file, options, most_columns=N_COLUMNS)
     cells = dict(zip(below.columns, first))
     has_numbers = {j for j in below if below[j].dtype.kind in "iuf" and below[j].notna().any()}
-    words = {j for j, cell in cells.items() if cell.strip() and not is_number(cell)}
-    words -= {j for j in words if cells[j] in (*GAPS, "NA", "NaN", "nan", "inf")}
+    words = {j for j, cell in cells.items() if not is_number(cell) and cell not in (*GAPS, "inf")}
     if words & has_numbers:
         return True
     if words == set(cells):
