@@ -369,3 +369,5 @@ def test_a_matrix_that_knows_its_items_is_a_frame_with_names():
     shuffled = pd.DataFrame(D[:, ::-1], index=names, columns=names[::-1])
     plain = pd.DataFrame(D, columns=names)
     np.testing.assert_allclose(model.predict(shuffled), model.predict(plain))
+    with pytest.raises(ValueError, match="the same row labels in different orders"):
+        model.fit(DistanceMatrix(), pd.Series(X[:, 0], index=names)[::-1])

@@ -67,8 +67,9 @@ def in_plain_surroundings(method: Callable[..., T]) -> Callable[..., T]:
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> T:
-        values = [value for value in (*args, *kwargs.values()) if hasattr(value, "iloc")]
-        if len(values) > 1 or isinstance(args[0] if args else None, (dict, list, tuple)):
+        values = (*args, *kwargs.values())
+        n_labeled = sum(hasattr(one, "iloc") or hasattr(one, "to_data_frame") for one in values)
+        if n_labeled > 1 or isinstance(args[0] if args else None, (dict, list, tuple)):
             _, (_, rows), *others = signature.bind(self, *args, **kwargs).arguments.items()
             check_row_order(rows, **dict(others))
         with (
@@ -161,7 +162,7 @@ class KernelEstimator(FittedEstimator):
         """
         self._forget_columns()
         given = self.kernel
-        if issparse(X) and isinstance(given, str) and given in SPARSE_KERNELS:
+        if issparse(X) and get_tags(self).input_tags.sparse:
             given = SparseRows(given)
             X = given.items(X)
         elif takes_objects(as_kernel(given)):
@@ -247,6 +248,7 @@ class KernelEstimator(FittedEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = is_precomputed(self.kernel)
+        tags.input_tags.sparse = isinstance(self.kernel, str) and self.kernel in SPARSE_KERNELS
         return tags
 
 

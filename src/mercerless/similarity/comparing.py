@@ -92,7 +92,7 @@ class ComparesItems(GroupedPredictor):
     def _training_blocks(self, X: Any, weight: NDArray) -> tuple[dict[str, Any], dict[str, Any]]:
         """Blocks of the rows that carry weight, and the attributes with which new rows are compared."""
         self._check_parameters()
-        if issparse(X):
+        if issparse(X) and is_precomputed(self.kernel):
             return self._training_hits(X, weight)
         kernel, items = self._train_items(X, weight)
         check_kind_of_kernel(kernel, self.kind)
@@ -202,8 +202,6 @@ class ComparesItems(GroupedPredictor):
 
     def _training_hits(self, X: Any, weight: NDArray) -> tuple[dict, dict]:
         """Hits of the items that carry weight among each other."""
-        if not is_precomputed(self.kernel):
-            raise ValueError("A sparse X holds similarities; pass kernel='precomputed'.")
         self._forget_columns()
         hits = check_hits(X, "X")
         n = len(weight)
@@ -339,9 +337,9 @@ class ComparesItems(GroupedPredictor):
     def _check_new(self, X: Any, diag: Any, reverse: Any) -> NewItems:
         """New items, checked."""
         check_is_fitted(self)
-        if issparse(X) or "unit_" in vars(self):
-            return self._check_new_hits(X, reverse)
         is_matrix = is_precomputed(self.kernel)
+        if (issparse(X) and is_matrix) or "unit_" in vars(self):
+            return self._check_new_hits(X, reverse)
         shape = (getattr(X, "shape", None) or np.asarray(X).shape) if is_matrix else ()
         if len(shape) == 2 and not hasattr(X, "iloc"):
             n_columns = shape[1]
