@@ -247,7 +247,9 @@ class MatrixFunction(_OfItems):
         self._check_items(columns)
         n, m = len(rows), len(columns)
         K = np.empty((n, m))
-        for block in row_blocks(n, m, self._pairs_at_once):
+        # of a symmetric matrix in eight parts little more than half is computed
+        at_once = min(self._pairs_at_once, n * m // 8) if mirrors else self._pairs_at_once
+        for block in row_blocks(n, m, at_once):
             start = block.start if mirrors else 0
             values = self._block(rows[block], columns[start:], block.start, start)
             if mirrors:
