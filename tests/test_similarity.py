@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
@@ -97,6 +98,36 @@ def test_families_and_the_whole_have_figures():
     assert {"clip", "flip", "square", "gaussian", "profiles", "shares"} <= set(scores)
     assert scores["stack"]["log_loss"] <= min(s["log_loss"] for s in scores.values()) + 0.05
     assert sum(s["weight"] for name, s in scores.items() if name != "stack") == pytest.approx(1.0)
+
+
+ALL = "clip flip gaussian neighbors profiles square"
+FAMILIES = [  # parameters, form of X, families of both learners, of the classifier, and of the regressor
+    ({}, "matrix", ALL, "classes shares", "cosines"),
+    ({"landmarks": 20}, "matrix", "embedding gaussian neighbors profiles", "classes", ""),
+    ({"direction": "rows"}, "directed", "gaussian neighbors profiles", "classes shares", "cosines"),
+    ({}, "sparse", "votes ridge shares", "", ""),
+    ({"direction": "both"}, "sparse directed", "votes ridge shares", "", ""),
+]
+
+
+@pytest.mark.parametrize("cls", [SimilarityClassifier, SimilarityRegressor])
+@pytest.mark.parametrize("options, form, both, classes, numbers", FAMILIES)
+def test_families_that_take_part(cls, options, form, both, classes, numbers):
+    K = np.exp(-(D[:60, :60] ** 2))
+    if "directed" in form:
+        K = K * np.linspace(0.5, 1.0, 60)
+    if "sparse" in form:
+        K = csr_array(np.where(K > 0.3, K, 0.0))
+    model = cls("precomputed", **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scores = model.fit(
+            K, (THREE if cls is SimilarityClassifier else NUMBERS)[:60]
+        ).family_scores_
+    names = f"{both} {classes if cls is SimilarityClassifier else numbers}".split()
+    if form == "sparse directed":
+        names += [f"{name} of {side}" for name in names[:2] for side in ("rows", "columns")]
+    assert set(scores) == {"stack", *names}
 
 
 # what must not change a prediction
