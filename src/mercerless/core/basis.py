@@ -97,6 +97,10 @@ class MatrixBasis(Basis):
     matrix_name = "X"
     given_as_matrix = True
 
+    def matrix(self) -> NDArray:
+        """The matrix itself."""
+        return self.items
+
     @property
     def kept(self) -> None:
         """None, because a model does not keep the matrix."""

@@ -126,6 +126,11 @@ def as_items(X: Any) -> NDArray:
     return np.fromiter(X, dtype=object, count=len(X))
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array; does not import Dask."""
+    return type(X).__module__.startswith("dask.array")
+
+
 def check_matrix(X: Any, name: str = "X") -> None:
     """Raise if a matrix of comparisons, as it was given, has missing entries."""
     array = np.asarray(X) if hasattr(X, "__array__") else np.empty(0)

@@ -11,7 +11,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.basis import Basis, MatrixBasis, is_precomputed, make_basis
-from mercerless.core.blocks import is_dask, map_rows
+from mercerless.core.blocks import map_rows
 from mercerless.core.estimator import GroupedPredictor, check_diagonal
 from mercerless.core.memory import check_memory, format_bytes, memory_budget
 from mercerless.core.validation import (
@@ -20,6 +20,7 @@ from mercerless.core.validation import (
     check_real,
     check_square,
     check_symmetric,
+    is_dask,
     is_rounding,
     relative_asymmetry,
     warn,
@@ -78,24 +79,23 @@ class ComparesItems(GroupedPredictor):
     unit_: float | None  # of sparse distances
     _used: NDArray  # positions of the training hits that carry weight
 
-    def _check_parameters(self) -> None:
-        check_option("direction", self.direction, DIRECTIONS)
-        check_option("kind", self.kind, ("auto", *KINDS))
-        if center_bandwidths(self.kernel):
-            raise ValueError(
-                "The kernel has bandwidths for every training item, and new items have none; use "
-                "one bandwidth per feature, or AsymmetricRidge, which needs none of new items."
-            )
-
     # training
 
     def _training_blocks(self, X: Any, weight: NDArray) -> tuple[dict[str, Any], dict[str, Any]]:
         """Blocks of the rows that carry weight, and the attributes with which new rows are compared."""
-        self._check_parameters()
+        check_option("direction", self.direction, DIRECTIONS)
+        check_option("kind", self.kind, ("auto", *KINDS))
         if issparse(X) and is_precomputed(self.kernel):
             return self._training_hits(X, weight)
         kernel, items = self._train_items(X, weight)
-        check_kind_of_kernel(kernel, self.kind)
+        if not is_precomputed(kernel):
+            check_kind_of_kernel(kernel, self.kind)
+            if center_bandwidths(kernel):
+                raise ValueError(
+                    "The kernel has bandwidths for every training item, and new items have none; "
+                    "use one bandwidth per feature, or AsymmetricRidge, which needs none of new "
+                    "items."
+                )
         check_consistent_length(items, weight)
         if is_precomputed(self.kernel) and self._columns_are_landmarks(items):
             return self._with_given_columns(kernel, items, weight)

@@ -159,8 +159,8 @@ def fit_stack(
     judged = judged[order]
     scores = np.concatenate(list(run(held_out_scores, splits)), axis=1)[:, order]
     weight = weight[judged]
-    column = choose_column(scores, targets, weight, judged, kinds)
     if not classify:
+        column = choose_column(scores, targets, weight, judged, kinds)
         targets = targets._replace(Y=targets.Y[:, column])
         scores = scores[:, :, column]
     target = targets.of_average(judged)
@@ -199,7 +199,7 @@ def choose_column(
     scores: NDArray, targets: Targets, weight: NDArray, judged: NDArray, kinds: Sequence
 ) -> list[int]:
     """Which column of targets serves: cut numbers, unless the held-out error of plain ones is clearly lower."""
-    if targets.classify or targets.Y.shape[1] == 1:
+    if targets.Y.shape[1] == 1:
         return [0]
     Y = targets.Y[judged]
     losses = []
