@@ -91,8 +91,8 @@ def average_of(
 
     The weights v of M members are ``argmin_{v >= 0} sum_i w_i |y_i - sum_m v_m p_mi|^2 + pull e sqrt(M) |v - c|^2``,
     where y is one-hot and p are calibrated probabilities with e = 1, or y and p are numbers and e is the smallest mean
-    squared error of a member. The prior c are equal weights. Averages of calibrated probabilities are underconfident, so
-    these are sharpened last.
+    squared error of a member. The prior c are equal weights. Averages of calibrated probabilities are underconfident,
+    so these are sharpened last.
 
     Parameters
     ----------
