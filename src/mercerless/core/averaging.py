@@ -210,11 +210,11 @@ def _weigh(
     losses = ((vectors - wanted) ** 2).sum(axis=1)
     if relative:
         pull *= losses.min() / len(wanted)
-    prior = np.full(n_members, 1.0 / n_members)
+    prior = np.ones(n_members)
     if by_gain:
-        constant = ((target - weight @ target / weight.sum()) * root) ** 2
-        gains = np.maximum(0.0, constant.sum() - losses) ** 2
-        prior = gains / gains.sum() if gains.any() else prior
+        constant = (((target - weight @ target / weight.sum()) * root) ** 2).sum()
+        prior = np.maximum(constant - losses, 1e-9 * constant + 1e-99) ** 2
+    prior /= prior.sum()
     products = vectors @ vectors.T
     # nearly perfect or nearly equal members leave nothing but rounding errors
     rounding = 1e-10 * np.trace(products) / n_members + np.finfo(float).tiny

@@ -340,15 +340,6 @@ class ComparesItems(GroupedPredictor):
         is_matrix = is_precomputed(self.kernel)
         if (issparse(X) and is_matrix) or "unit_" in vars(self):
             return self._check_new_hits(X, reverse)
-        shape = (getattr(X, "shape", None) or np.asarray(X).shape) if is_matrix else ()
-        if len(shape) == 2 and not hasattr(X, "iloc"):
-            n_columns = shape[1]
-            if n_columns != self.n_features_in_:
-                raise ValueError(
-                    f"X has {n_columns} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input: one row per new item, and a column "
-                    "for each item that the training rows were compared with."
-                )
         items = self._test_items(X)
         back = None
         if reverse is not None:

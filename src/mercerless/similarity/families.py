@@ -2,7 +2,7 @@
 
 A family learns from a block of training rows and their targets (+-1 for every class, or standardized numbers), and
 scores blocks of new rows. It holds several settings, which share their features. All families but `ClassDistances` are
-linear in the targets once `prepare` has seen them: ``score = sum_j h_j(x) y_j``, which `with_targets` exploits.
+linear in the targets once `prepare` has seen them: ``score = sum_j h_j(x) y_j``, where explanations find the h_j.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,29 +45,20 @@ class Family:
         kept.settings = tuple(self.settings[place] for place in places)
         return kept
 
-    def fit(self, known: Any, Y: NDArray) -> Self:
-        """The family fitted to the targets (n, q) of a block's rows."""
+    def fit(self, known: Any, Y: NDArray, columns: NDArray | None = None) -> Self:
+        """The family fitted to the targets (n, q) of a block's rows, or solved for other `columns` in their place."""
+        fitted = copy(self)
         Y = Y.astype(known.weight.dtype)
-        fitted = self.prepared(known, Y).with_targets(known, Y)
+        fitted.prepare(known, Y)
+        columns = Y if columns is None else columns
+        fitted.mean = known.weight @ columns / known.weight.sum()
+        fitted.solve(known, columns)
         for name in fitted.solving:
             vars(fitted).pop(name, None)
         return fitted
 
-    def prepared(self, known: Any, Y: NDArray) -> Self:
-        """The family with all that does not depend on the targets, or not linearly."""
-        family = copy(self)
-        family.prepare(known, Y)
-        return family
-
-    def with_targets(self, known: Any, Y: NDArray) -> Self:
-        """A prepared family solved for these targets, such as the identity matrix."""
-        fitted = copy(self)
-        fitted.mean = known.weight @ Y / known.weight.sum()
-        fitted.solve(known, Y)
-        return fitted
-
     def prepare(self, known: Any, Y: NDArray) -> None:
-        """Set the attributes of `prepared`."""
+        """Set what does not depend on the targets, or not linearly."""
         self.unit = known.unit
 
     def solve(self, known: Any, Y: NDArray) -> None:
