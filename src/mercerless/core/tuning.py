@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.svm import SVC, SVR
 
+from mercerless.core.folds import fold_numbers
 from mercerless.core.svm import without_offset
 from mercerless.core.units import kernel_unit
 from mercerless.core.validation import warn_if_useless, weights_or_ones
@@ -50,6 +51,15 @@ def slices_of(fold_of: NDArray) -> list[slice]:
     """The folds of rows that are ordered by their folds."""
     edges = np.concatenate([[0], np.cumsum(np.bincount(fold_of))])
     return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def folds_of(
+    K: NDArray, y: NDArray, classify: bool, n_folds: int, n_draws: int = 1
+) -> list[NDArray]:
+    """The rows of every fold of every draw; equal rows of K are held out together."""
+    options: Any = {"classify": classify, "precomputed": True}
+    draws = [fold_numbers(n_folds, K, y, random_state=draw, **options) for draw in range(n_draws)]
+    return [np.flatnonzero(draw == fold) for draw in draws for fold in np.unique(draw)]
 
 
 def held_out_blocks(K: NDArray, folds: Sequence[Fold]) -> Iterator[tuple[NDArray, NDArray, Fold]]:

@@ -19,12 +19,13 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from mercerless.core.basis import Basis, make_basis
 from mercerless.core.descent import GradientSearch
 from mercerless.core.estimator import KernelPredictor, Progress, class_scores, pair_votes
-from mercerless.core.folds import fold_numbers, some_rows
+from mercerless.core.folds import some_rows
 from mercerless.core.kinds import warn_if_distances
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.tuning import (
     SCALES,
     choose_machine,
+    folds_of,
     held_out_blocks,
     order_by_content,
     settings_of,
@@ -267,12 +268,7 @@ class _DANK(KernelPredictor):
         rows = rows[order]
         y = y[rows]
         weight = weight[rows]
-        folds = []
-        for draw in range(LIMITS.n_draws):
-            fold_of = fold_numbers(
-                LIMITS.n_folds, K, y, classify=classify, precomputed=True, random_state=draw
-            )
-            folds += [np.flatnonzero(fold_of == k) for k in np.unique(fold_of)]
+        folds = folds_of(K, y, classify, LIMITS.n_folds, LIMITS.n_draws)
         kernels = [kernel]
         matrices = [K / size]  # libsvm keeps matrices in single precision
         if isinstance(self.kernel, str) and self.kernel == "gaussian":
