@@ -58,6 +58,9 @@ def test_losses_of_the_search_are_those_of_machines_fitted_without_each_fold():
     squared = machine_losses(held_out_blocks(K, folds), numbers, SVR, tubes, np.ones(30))
     for fold in folds:
         rest = np.delete(np.arange(30), fold)
+        constant = np.bincount(y[rest]).argmax(), numbers[rest].mean()
+        np.testing.assert_array_equal(wrong[fold, -1], y[fold] != constant[0])
+        assert_allclose(squared[fold, -1], (numbers[fold] - constant[1]) ** 2)
         own = K[np.ix_(rest, rest)]
         unit = kernel_unit(own)
         for k, setting in enumerate(settings):

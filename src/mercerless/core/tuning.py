@@ -110,8 +110,9 @@ def machine_losses(
     settings: Sequence[dict[str, float]],
     weight: NDArray,
 ) -> NDArray:
-    """Squared errors, or wrong labels, of every row for every setting of the machine."""
-    losses = np.zeros((len(y), len(settings)))
+    """Squared errors, or wrong labels, of every row for every setting of the machine, and last for a constant."""
+    classify = make is SVC
+    losses = np.zeros((len(y), len(settings) + 1))
     times = np.zeros((len(y), 1))
     for K, K_new, fold in matrices:
         times[fold] += 1
@@ -124,7 +125,9 @@ def machine_losses(
             if np.any(rest != rest[0]):
                 machine = machine_on(centered, rest, make, setting, unit, weight_of_rest)
                 predicted = machine.predict(K_new - offset)
-            losses[fold, k] += _losses(predicted, y[fold], make is SVC)
+            losses[fold, k] += _losses(predicted, y[fold], classify)
+        guess = np.bincount(rest).argmax() if classify else rest.mean()
+        losses[fold, -1] += _losses(guess, y[fold], classify)
     return losses / times
 
 
@@ -162,14 +165,9 @@ def choose_machine(
         gain = losses[plain] - losses[best]
         best = best if gain.mean() > gain.std() / np.sqrt(len(gain)) else plain
     of_settings = machine_losses(kernels[best](), y, make, settings, weight)
-    totals = weight @ of_settings
+    totals = weight @ of_settings[:, :-1]
     k = int(np.argmax(totals <= (1.0 + TIE) * totals.min()))
-    constant = np.zeros(len(y))
-    for _, _, fold in kernels[best]():
-        rest = np.delete(y, fold)
-        guess = np.bincount(rest).argmax() if classify else rest.mean()
-        constant[fold] = _losses(guess, y[fold], classify)
-    warn_if_useless(of_settings[:, k], constant, learner)
+    warn_if_useless(of_settings[:, k], of_settings[:, -1], learner, weight)
     return MachineChoice(best, settings[k], means.tolist())
 
 

@@ -32,20 +32,15 @@ class Standardizer(NamedTuple):
     def fit(cls, A: Any, weight: NDArray | None = None) -> Self:
         """Learn mean and standard deviation of every column of A (n, d)."""
         weight = weights_or_ones(weight, len(A))
-        arrays = [A, weight / weight.sum()]
         total = partial(
             reduce_rows,
-            combine=_add_and_extend,
-            arrays=arrays,
+            arrays=[A, weight / weight.sum()],
             bytes_per_row=24.0 * A.shape[1],
             budget=BLOCK_BYTES,
         )
         first = take_rows(A, np.zeros(1, dtype=int))[0].astype(np.float64)
-        moment, reach = total(partial(_moment, origin=first))
-        mean = first + moment
-        # a power of two, so that no square overflows or underflows and no digit changes
-        unit = np.ldexp(1.0, np.frexp(reach)[1])
-        std = unit * np.sqrt(total(partial(_moment, origin=mean, unit=unit, power=2))[0])
+        mean = first + total(partial(_shift, origin=first), np.add)
+        std = total(partial(_deviation, origin=mean), np.hypot)
         rounding = 1e-6 if A.dtype == np.float32 else 1e-13
         return cls(mean, np.where(std <= rounding * np.abs(mean), np.inf, std))
 
@@ -63,16 +58,15 @@ class Standardizer(NamedTuple):
         return self.mean + Z * self.spread
 
 
-def _moment(
-    A: NDArray, share: NDArray, origin: NDArray, unit: NDArray | float = 1.0, power: int = 1
-) -> NDArray:
-    """The weighted mean of the powers, and the largest term of it."""
-    powers = ((A - origin) / unit) ** power
-    return np.stack([share @ powers, share.max() * np.abs(powers).max(axis=0)])
+def _shift(A: NDArray, share: NDArray, origin: NDArray) -> NDArray:
+    return share @ (A - origin)
 
 
-def _add_and_extend(one: NDArray, other: NDArray) -> NDArray:
-    return np.stack([one[0] + other[0], np.maximum(one[1], other[1])])
+def _deviation(A: NDArray, share: NDArray, origin: NDArray) -> NDArray:
+    """Roots of the mean squares, which are taken in a power of two: none overflows or underflows."""
+    D = A - origin
+    unit = np.ldexp(1.0, np.frexp(np.abs(D).max(axis=0))[1])
+    return unit * np.sqrt(share @ (D / unit) ** 2)
 
 
 def length_scales(X: Any, weight: NDArray | None = None) -> NDArray:
