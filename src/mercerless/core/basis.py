@@ -123,12 +123,9 @@ class MatrixBasis(Basis):
         return comparisons if self.landmarks is None else comparisons[:, self.landmarks]
 
     def compare_back(self, new: Any, reverse: NDArray | None) -> NDArray:
-        """The comparisons that the user gave."""
-        if reverse is None:
-            raise ValueError(
-                "The other direction of a precomputed matrix is missing; pass reverse."
-            )
-        return reverse
+        """Those that the user gave, or of these the columns of the landmarks."""
+        assert reverse is not None  # estimators ask for it
+        return reverse if self.landmarks is None else reverse[:, self.landmarks]
 
     def weighted(self, comparisons: NDArray) -> NDArray:
         """The columns of items that carry weight."""

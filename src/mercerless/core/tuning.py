@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 from sklearn.svm import SVC, SVR
 
 from mercerless.core.folds import fold_numbers
-from mercerless.core.svm import without_offset
+from mercerless.core.svm import libsvm, without_offset
 from mercerless.core.units import kernel_unit
 from mercerless.core.validation import warn_if_useless, weights_or_ones
 
@@ -31,11 +31,8 @@ RIDGES = np.logspace(-5, 1, 7)
 #: Losses that differ less, relative to the least, are equal up to libsvm's tolerance; then the smaller C is chosen.
 TIE = 1e-3
 #: The parameters of machines to compare.
-SETTINGS_OF_LABELS = tuple({"C": C} for C in np.logspace(-2, 3, 6).tolist())
-SETTINGS_OF_NUMBERS = tuple(
-    {"C": C, "epsilon": epsilon}
-    for epsilon, C in product((0.05, 0.3), np.logspace(-2, 3, 6).tolist())
-)
+COSTS = np.logspace(-2, 3, 6).tolist()
+TUBES = (0.05, 0.3)
 
 
 def order_by_content(K: NDArray, *values: NDArray) -> NDArray:
@@ -88,21 +85,6 @@ def ridge_losses(matrices: HeldOut, Y: NDArray) -> NDArray:
     return losses[:, losses.sum(axis=0).argmin()]
 
 
-def machine_on(
-    K: NDArray,
-    y: NDArray,
-    make: Callable[..., SVC | SVR],
-    setting: dict[str, float],
-    unit: float,
-    weight: NDArray | None = None,
-) -> SVC | SVR:
-    """The machine on a matrix, with C relative to its unit."""
-    C = setting["C"] / unit
-    machine = make(kernel="precomputed", cache_size=500, **{**setting, "C": C})
-    machine.random_state = 0  # libsvm takes a seed of the global generator otherwise
-    return machine.fit(K, y, sample_weight=weight)
-
-
 def machine_losses(
     matrices: HeldOut,
     y: NDArray,
@@ -120,14 +102,15 @@ def machine_losses(
         weight_of_rest = np.delete(weight, fold)
         unit = kernel_unit(K, weight_of_rest)
         centered, offset = without_offset(K)
+        guess: Any = np.bincount(rest).argmax() if classify else rest.mean()
+        losses[fold, -1] += _losses(guess, y[fold], classify)
         for k, setting in enumerate(settings):
-            predicted: Any = rest[0]
-            if np.any(rest != rest[0]):
-                machine = machine_on(centered, rest, make, setting, unit, weight_of_rest)
+            predicted = guess
+            if np.ptp(rest) > 0:
+                relative = setting | {"C": setting["C"] / unit}
+                machine = libsvm(make, centered, rest, weight_of_rest, **relative)
                 predicted = machine.predict(K_new - offset)
             losses[fold, k] += _losses(predicted, y[fold], classify)
-        guess = np.bincount(rest).argmax() if classify else rest.mean()
-        losses[fold, -1] += _losses(guess, y[fold], classify)
     return losses / times
 
 
@@ -146,38 +129,30 @@ def choose_machine(
     make: Callable[..., SVC | SVR],
     learner: str,
     weight: NDArray | None = None,
-    n_plain: int = 0,
 ) -> MachineChoice:
-    """Choose a kernel by ridge regression, then the machine's setting; warn if the learner is worse than a constant.
-
-    The first `n_plain` kernels are preferred unless another one is better by a standard error.
-    """
+    """Choose a kernel by ridge regression, then the machine's setting; warn if the learner is worse than a constant."""
     classify = make is SVC
     weight = weights_or_ones(weight, len(y))
     Y = 1.0 * (y[:, None] == np.unique(y)) if classify else y[:, None]
-    losses = np.zeros((1, len(y)))  # a single kernel is not compared
+    means = [0.0]  # a single kernel is not compared
     if len(kernels) > 1:
-        losses = np.array([weight * ridge_losses(matrices(), Y) for matrices in kernels])
-    means = losses.mean(axis=1)
-    best = int(means.argmin())
-    if n_plain:
-        plain = int(means[:n_plain].argmin())
-        gain = losses[plain] - losses[best]
-        best = best if gain.mean() > gain.std() / np.sqrt(len(gain)) else plain
+        means = [float(np.mean(weight * ridge_losses(each(), Y))) for each in kernels]
+    best = int(np.argmin(means))
     of_settings = machine_losses(kernels[best](), y, make, settings, weight)
     totals = weight @ of_settings[:, :-1]
     k = int(np.argmax(totals <= (1.0 + TIE) * totals.min()))
     warn_if_useless(of_settings[:, k], of_settings[:, -1], learner, weight)
-    return MachineChoice(best, settings[k], means.tolist())
+    return MachineChoice(best, settings[k], means)
 
 
 def _losses(predicted: Any, y: NDArray, classify: bool) -> NDArray:
     return 1.0 * (predicted != y) if classify else (predicted - y) ** 2
 
 
-def settings_of(classify: bool, **given: Any) -> list[dict[str, float]]:
+def settings_of(classify: bool, C: Any = "auto", epsilon: Any = "auto") -> list[dict[str, float]]:
     """The settings to compare, with the values that are given: neither None nor "auto"."""
-    fixed = {name: value for name, value in given.items() if value not in (None, "auto")}
-    grid = SETTINGS_OF_LABELS if classify else SETTINGS_OF_NUMBERS
-    settings = [{name: fixed.get(name, setting[name]) for name in setting} for setting in grid]
-    return [setting for i, setting in enumerate(settings) if setting not in settings[:i]]
+    costs = COSTS if C in (None, "auto") else [C]
+    if classify:
+        return [{"C": C} for C in costs]
+    tubes = TUBES if epsilon in (None, "auto") else [epsilon]
+    return [{"C": C, "epsilon": epsilon} for epsilon, C in product(tubes, costs)]

@@ -78,7 +78,7 @@ def length_scales(X: Any, weight: NDArray | None = None) -> NDArray:
     units = Standardizer.fit(X, weight)
     warn_if_nothing_varies(X, units.scale)
     varies = np.isfinite(units.scale)
-    size = np.where(varies | (units.mean == 0.0), 1.0, np.abs(units.mean))
+    size = np.clip(np.abs(units.mean), 1.0, 1e290)
     spread = np.where(varies, units.scale, FAR * size)
     return spread * np.sqrt(max(1, int(varies.sum())) / 2.0)
 

@@ -15,14 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from mercerless.core.estimator import FittedEstimator, all_or_nothing
 from mercerless.core.folds import cv_of_rows, fold_numbers, some_rows
 from mercerless.core.memory import check_memory, row_blocks
-from mercerless.core.svm import stabilize
+from mercerless.core.svm import libsvm, stabilize
 from mercerless.core.threads import blas_threads
 from mercerless.core.tuning import (
     SCALES,
     Fold,
     choose_machine,
     held_out_blocks,
-    machine_on,
     settings_of,
     slices_of,
 )
@@ -120,7 +119,8 @@ class _LearnedKernelMachine(FittedEstimator):
                 kernel = clone(fitted.kernel_).set_params(intercept=0.0)
             items, targets = items[order], targets[order]
             K, projector = _flipped(kernel, kernel(items))
-            machine = machine_on(K, targets, self._make, setting, kernel_unit(K))
+            relative = setting | {"C": setting["C"] / kernel_unit(K)}
+            machine = libsvm(self._make, K, targets, None, **relative)
         self._set_fitted(
             kernel_=kernel,
             learner_=fitted,
@@ -189,8 +189,7 @@ class _LearnedKernelMachine(FittedEstimator):
         for hyper in hypers:
             left_out = LeftOutItems(hyper, X, target, folds, pairs)
             held_out += [partial(_learned_blocks, left_out, alpha, X, folds) for alpha in alphas]
-        name = type(self).__name__
-        choice = choose_machine(held_out, y, settings, self._make, name, n_plain=len(plain))
+        choice = choose_machine(held_out, y, settings, self._make, type(self).__name__)
         results = [
             {**candidate._asdict(), "loss": loss}
             for candidate, loss in zip(candidates, choice.losses)
@@ -259,8 +258,7 @@ class HyperClassifier(ClassifierMixin, _LearnedKernelMachine):
     learner : HyperRidge, HyperSVR or None, default=None
         The learner, with all its options. If its hyper-kernel is a name, the search chooses its scale and penalty;
         with an object and an ``alpha`` (or ``C``) it chooses the machine's C only. None:
-        ``HyperRidge("gaussian")``, with plain Gaussians among the candidates, which a learned kernel has to beat by a
-        standard error.
+        ``HyperRidge("gaussian")``, with plain Gaussians among the candidates.
     C : float or None, default=None
         The machine's loss weight, relative to the variance of the items in feature space (the mean diagonal of the
         centered kernel matrix); None: by the search.

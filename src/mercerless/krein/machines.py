@@ -37,7 +37,7 @@ class _KreinMachine(KreinModel):
     C: float | str
     negative_penalty: float
     #: Factors of the default kernel's length scale to choose from.
-    _scales: tuple[float, ...] = ()
+    _scales: tuple[float, ...] = (1.0,)
 
     def _fit(
         self,
@@ -62,8 +62,7 @@ class _KreinMachine(KreinModel):
             check_memory(LIMITS.machine_bytes * n**2, f"The machine of {n} items", remedy=remedy)
             C: Any = self.C
             rows = some_rows(n, LIMITS.tuned_rows, 0)
-            is_default = isinstance(self.kernel, str) and self.kernel == "gaussian"
-            if C == "auto" and is_default and self._scales:
+            if C == "auto" and self.kernel == "gaussian":
                 kernels = [Gaussian(scale * basis.kernel.length_scale) for scale in self._scales]
                 matrices = [kernel(basis.take(rows)) for kernel in kernels]
                 best, C = self._choose(matrices, target[rows], weight[rows])

@@ -192,7 +192,7 @@ def best_gaussian(rows: KreinRows) -> Gaussian:
     """The default kernel, with the factor of its length scales that ridge regression prefers on the folds."""
     chosen = some_rows(len(rows.Y), LIMITS.tuned_rows, 0)
     items = take_rows(rows.basis.items, chosen)
-    folds = [np.flatnonzero(rows.folds[chosen] == fold) for fold in np.unique(rows.folds[chosen])]
+    folds = [np.flatnonzero(rows.folds[chosen] == fold) for fold in range(rows.n_folds)]
     Y = Standardizer.fit(rows.Y, rows.weight)(rows.Y[chosen])
     kernels = [Gaussian(scale * rows.basis.kernel.length_scale) for scale in SCALES]
     losses = [ridge_losses(held_out_blocks(kernel(items), folds), Y) for kernel in kernels]
