@@ -86,6 +86,45 @@ def test_information_in_the_negative_part_of_the_spectrum_is_used_and_said():
     assert gaussian.negative_spectrum_.verdict == "absent"
 
 
+@pytest.mark.parametrize("verdict", ["useful", "harmful", "undecided", "unknown"])
+def test_the_negative_part_is_judged_for_numbers_too(verdict):
+    random = np.random.RandomState(0)
+    A, B = random.normal(size=(120, 6)), random.normal(size=(120, 6))
+    K = A @ A.T - B @ B.T * (1.0 if verdict == "useful" else 0.01)
+    if verdict == "harmful":
+        noise = random.normal(size=(120, 120))
+        K = K + 0.7 * (noise + noise.T)
+    y = (B if verdict == "useful" else A).sum(axis=1) + 0.3 * random.normal(size=120)
+    landmarks = 40 if verdict == "unknown" else None
+    model = SimilarityRegressor("precomputed", kind="similarity", landmarks=landmarks).fit(K, y)
+    found = model.negative_spectrum_
+    assert found.verdict == verdict and verdict in str(found)
+    sign = {"useful": 1, "harmful": -1}.get(verdict, 0)
+    assert sign * found.z > 2.0 if sign else abs(found.z) <= 2.0
+    ahead = "flip beats clip" if verdict == "useful" else "clip beats flip"
+    assert (ahead in str(found)) == bool(sign)
+
+
+@pytest.mark.parametrize("cls", [SimilarityClassifier, SimilarityRegressor])
+def test_figures_are_those_of_the_out_of_fold_predictions(cls):
+    weight = RNG.uniform(0.5, 2.0, N)
+    y = THREE if cls is SimilarityClassifier else NUMBERS
+    model = cls("precomputed").fit(D[:N, :N], y[:N], sample_weight=weight)
+    held_out, figures = model.out_of_fold_, model.family_scores_["stack"]
+    assert_array_equal(held_out.rows, np.arange(N))
+    if cls is SimilarityClassifier:
+        of_truth = held_out.prediction[np.arange(N), THREE[:N]]
+        is_right = held_out.prediction.argmax(axis=1) == THREE[:N]
+        assert figures["log_loss"] == pytest.approx(np.average(-np.log(of_truth), weights=weight))
+        assert figures["accuracy"] == pytest.approx(np.average(is_right, weights=weight))
+    else:
+        mean = np.average(NUMBERS[:N], weights=weight)
+        variance = np.average((NUMBERS[:N] - mean) ** 2, weights=weight)
+        error = np.average((held_out.prediction - NUMBERS[:N]) ** 2, weights=weight)
+        assert figures["mse"] == pytest.approx(error / variance)
+        assert figures["r2"] == pytest.approx(1.0 - error / variance)
+
+
 def test_extreme_targets_do_not_decide():
     wild = NUMBERS.copy()
     wild[:2] += 500.0
