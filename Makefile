@@ -5,19 +5,20 @@ BIN := $(VENV)/bin
 OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
 NIGHTLY := .venv-nightly
-# -P: files in this folder do not stand in for packages
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -P -m pytest -n 2 --dist worksteal -q
+# files in this folder do not stand in for packages
+export PYTHONSAFEPATH := 1
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 .PHONY: demo test test-all test-portable test-oldest test-nightly mutants coverage format lint picture docs build clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "mercerless needs Python 3.11 or newer"'
-	test -x $(BIN)/python || $(PYTHON) -P -m venv $(VENV)
-	$(BIN)/python -P -m pip install --quiet --disable-pip-version-check -e ".[cli,strings]"
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cli,strings]"
 	touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.demo
-	$(BIN)/python -P -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
 	touch $@
 
 demo: $(VENV)/.demo
@@ -43,20 +44,20 @@ test-portable: $(VENV)/.test
 # The lowest version of everything that pyproject.toml allows, on the oldest Python.
 $(OLDEST)/.test: pyproject.toml
 	$(OLDEST_PYTHON) -m venv --clear $(OLDEST)
-	$(OLDEST)/bin/python -P -m pip install --quiet --disable-pip-version-check uv
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
 	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct -e ".[test]"
 	touch $@
 
 test-oldest: $(OLDEST)/.test
-	MERCERLESS_OLDEST=1 OMP_NUM_THREADS=1 $(OLDEST)/bin/python -P -m pytest -n 2 -q -m "not slow" -W default::DeprecationWarning
+	MERCERLESS_OLDEST=1 OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 -q -m "not slow" -W default::DeprecationWarning
 
 # Pre-releases of what the library rests on; a failure here is a warning of what the next release will break.
 test-nightly:
-	$(PYTHON) -P -m venv --clear $(NIGHTLY)
-	$(NIGHTLY)/bin/python -P -m pip install --quiet --disable-pip-version-check -e ".[test]"
-	$(NIGHTLY)/bin/python -P -m pip install --quiet --disable-pip-version-check --pre --upgrade \
+	$(PYTHON) -m venv --clear $(NIGHTLY)
+	$(NIGHTLY)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(NIGHTLY)/bin/python -m pip install --quiet --disable-pip-version-check --pre --upgrade \
 		numpy scipy scikit-learn pandas
-	OMP_NUM_THREADS=1 $(NIGHTLY)/bin/python -P -m pytest -n 2 -q -m "not slow"
+	OMP_NUM_THREADS=1 $(NIGHTLY)/bin/python -m pytest -n 2 -q -m "not slow"
 
 # Lines and branches that the tests not marked slow run; what is missed is listed in htmlcov.
 coverage: $(VENV)/.test
@@ -86,19 +87,19 @@ picture: docs/_extra/sample-report.html
 	$(BIN)/python docs/images/make.py report
 
 docs: $(VENV)/.test docs/_extra/sample-report.html
-	$(BIN)/python -P -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	rm -rf docs/generated  # pages of removed names
-	$(BIN)/python -P -m sphinx -W -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
 
 # Wheel and sdist, and the tests of the sdist on the installed wheel in an environment of its own.
 build: $(VENV)/.test
 	rm -rf dist .venv-wheel
-	$(BIN)/python -P -m pip install --quiet --disable-pip-version-check build
-	$(BIN)/python -P -m build --outdir dist
-	$(PYTHON) -P -m venv .venv-wheel
-	.venv-wheel/bin/python -P -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[test]"
 	mkdir dist/tested && tar -xzf dist/*.tar.gz -C dist/tested --strip-components 1 && rm -r dist/tested/src
-	cd dist/tested && OMP_NUM_THREADS=1 ../../.venv-wheel/bin/python -P -m pytest -n 2 -q -m "not slow" tests
+	cd dist/tested && OMP_NUM_THREADS=1 ../../.venv-wheel/bin/python -m pytest -n 2 -q -m "not slow" tests
 	rm -r dist/tested
 
 clean:

@@ -280,17 +280,25 @@ def measure(items):
     return watch.times, watch.failed, watch.called
 
 
-def change_functions(tree, path):
-    """Give every living function of a file the code that it has in the changed tree."""
+def functions_of_files():
+    """The living functions of every file of the source."""
+    functions = {}
+    for thing in gc.get_objects():
+        if isinstance(thing, types.FunctionType):
+            functions.setdefault(thing.__code__.co_filename, []).append(thing)
+    return {file: found for file, found in functions.items() if "/src/mercerless/" in file}
+
+
+def change_functions(functions, tree, path):
+    """Give the functions of a file the code that they have in the changed tree; modules imported later read it."""
     codes, todo = {}, [compile(tree, str(path), "exec")]
     while todo:
         code = todo.pop()
         codes[code.co_qualname, code.co_firstlineno] = code
         todo += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    for function in gc.get_objects():
-        if isinstance(function, types.FunctionType) and function.__code__.co_filename == str(path):
-            code = function.__code__
-            function.__code__ = codes[code.co_qualname, code.co_firstlineno]
+    for function in functions:
+        code = function.__code__
+        function.__code__ = codes[code.co_qualname, code.co_firstlineno]
 
 
 class Mutants:
@@ -307,6 +315,8 @@ class Mutants:
         self.times = {name: time for name, time in times.items() if name not in self.failed}
         print(f"{len(self.failed)} tests fail without any mutant", flush=True)
         self.items = {item.nodeid: item for item in session.items}
+        self.functions = functions_of_files()
+        gc.freeze()  # so that forked processes share what is there
         killers = []
         for place in self.drawn:
             killers.append(self.killer_of(place))
@@ -333,7 +343,7 @@ class Mutants:
                 return self.failure_anew(chosen, limit)
 
             def work():
-                change_functions(tree, path)
+                change_functions(self.functions.get(str(path), ()), tree, path)
                 return first_failure([self.items[name] for name in chosen], limit)
 
             killer = in_child(work, 5.0 * limit + 30.0)

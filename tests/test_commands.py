@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, save_npz
+from scipy.spatial.distance import cdist
 
 pd = pytest.importorskip("pandas")
 
@@ -165,6 +166,48 @@ def test_inspect_describes_and_draws(folder, capsys):
     run("fit", "t.csv", "--labels", "target", "--learner", "linear")
     assert run("inspect", "model.skops") == 0
     assert "classes" in capsys.readouterr().out
+
+
+def centered(A):
+    J = np.eye(len(A)) - 1.0 / len(A)
+    return J @ A @ J
+
+
+GRAM, RANDOM = (
+    np.outer(np.arange(7.0), np.arange(7.0)),
+    np.random.default_rng(0).normal(size=(7, 7)),
+)
+NEXT = 'mercerless.SimilarityClassifier(kernel="precomputed", kind='
+
+
+@pytest.mark.parametrize(
+    "values, kind, similarities, advice",
+    [
+        (GRAM, "similarity", GRAM, 'sklearn.svm.SVC(kernel="precomputed")'),
+        (RANDOM + RANDOM.T, "similarity", RANDOM + RANDOM.T, f'{NEXT}"similarity")'),
+        (RANDOM, "similarity", (RANDOM + RANDOM.T) / 2, f'{NEXT}"similarity", direction="both")'),
+        (cdist(RANDOM, RANDOM), "distance", centered(RANDOM @ RANDOM.T), f'{NEXT}"distance")'),
+    ],
+)
+def test_inspect_says_what_a_matrix_is(values, kind, similarities, advice, folder, capsys):
+    pd.DataFrame(values).to_csv("K.csv", header=False, index=False)
+    assert run("inspect", "K.csv", "--kind", kind) == 0
+    lines = capsys.readouterr().out.splitlines()
+    said = {line[:17].strip(): line[17:] for line in lines[1:]}
+    s = np.linalg.eigvalsh(similarities)
+    s[np.abs(s) < 1e-9 * np.abs(s).max()] = 0.0
+    positive, negative = (s > 0).sum(), (s < 0).sum()
+    assert lines[0] == f"K.csv: 7 x 7 {kind} matrix"
+    assert said["use next"] == advice
+    difference = np.abs(values - values.T).max() / np.abs(values).max()
+    wanted = "yes" if difference == 0 else f"no, up to {difference:.2g} of the largest entry"
+    assert said["symmetric"] == wanted
+    assert said["rank"] == f"{positive + negative} of 7"
+    assert said["eigenvalues"].startswith(f"{positive} positive, {negative} negative, ")
+    assert said["eigenvalues"].endswith(f" to {s[-1]:.4g}")
+    mass = 100 * abs(s[s < 0].sum()) / np.abs(s).sum()
+    assert said["negative mass"].startswith(f"{mass:.1f} % ")
+    assert said["definite"] == ("no, indefinite" if negative else "yes")
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 
 from mercerless import compare
-from mercerless.comparison.page import render
-from mercerless.comparison.page.charts import ticks
+from mercerless.comparison.page import charts, render
+from mercerless.comparison.page.sections import sections_of
 
 RNG = np.random.default_rng(7)
 N = 300
@@ -149,6 +151,158 @@ def test_the_code_on_the_page_runs(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("low, high", [(0, 1), (-3.2, 1e5), (1e-9, 2e-9), (5, 5.0001)])
 def test_ticks_are_round_and_inside(low, high):
-    values = ticks(low, high)
+    values = charts.ticks(low, high)
     assert 2 <= len(values) <= 11
     assert values.min() >= low - 1e-12 and values.max() <= high * (1 + 1e-12)
+
+
+# what the charts show, against the predictions
+
+
+@pytest.mark.parametrize("low, high", [(0, 1), (-3.2, 1e5), (1e-9, 2e-9), (7, 61), (-0.4, 0.39)])
+def test_ticks_have_the_smallest_round_step_of_at_most_five(low, high):
+    step = np.diff(charts.ticks(low, high))
+    assert np.ptp(step) < 1e-9 * step[0]
+    mantissa = step[0] / 10 ** np.floor(np.log10(step[0]) + 1e-9)
+    smaller = {1: 0.5, 2: 0.5, 2.5: 0.8, 5: 0.5}[round(mantissa, 6)]
+    assert (high - low) / step[0] < 5.01 and (high - low) / (smaller * step[0]) > 4.99
+    assert (
+        charts.ticks(low, high)[0] - step[0] < low and charts.ticks(low, high)[-1] + step[0] > high
+    )
+
+
+@pytest.mark.parametrize(
+    "value, label",
+    [(0.0, "0"), (1e-305, "0"), (12345.6, "12,346"), (-2e4, "-20,000"), (9999.4, "9999")]
+    + [(1e7, "1e+07"), (0.00123, "0.00123"), (0.00012345, "0.00012"), (1.23456, "1.235")]
+    + [("word", "word"), (7, "7")],
+)
+def test_labels_of_numbers_are_short(value, label):
+    assert charts.number(value) == label
+
+
+def test_places_on_a_chart():
+    chart = charts.Chart("", "", "", (10.0, 20.0), (-1.0, 1.0), height=200, left=72)
+    assert_allclose(chart.x([10, 15, 20]), [72, 290, 508])
+    assert_allclose(chart.y([-1, 0, 1]), [160, 86, 12])
+    assert chart.places(charts.Mark("dots", "", [10, 20], [-1, 1])) == [(72, 160), (508, 12)]
+    assert [label for _, label in chart.x_ticks] == ["10", "12", "14", "16", "18", "20"]
+    rows = charts.row_chart("", "", ["a", "b", "c"], [0.0, 10.0])
+    assert rows.height == 118 and rows.x_range == (-0.5, 10.5)
+    gaps = np.diff([place for place, _ in rows.y_ticks])
+    assert_allclose(gaps, -66 / 3.2, atol=0.06)  # rounded to a tenth
+    assert charts.padded([3.0, 3.0]) == (2.85, 3.15) and charts.padded([0.0]) == (-0.05, 0.05)
+    curve = charts.curve_chart("", "", "", np.array([4.0, 8.0]), np.array([1.0, 2.0]))
+    assert_allclose([*curve.x_range, *curve.y_range], [-0.24, 8.24, 0.85, 2.15])
+
+
+def marks(chart, shape):
+    return [(np.asarray(mark.x), np.asarray(mark.y)) for mark in chart.marks if mark.shape == shape]
+
+
+@pytest.mark.parametrize("name", ["two classes", "numbers"])
+def test_the_chart_of_learners_has_their_losses_and_intervals(results, name):
+    result = results[name]
+    chart = sections_of(result, True)["learners"]["chart"]
+    losses = {row["title"]: row["loss"] for row in result.table}
+    dots, lines = marks(chart, "dots"), marks(chart, "line")
+    shares = (
+        losses
+        if name != "numbers"
+        else {k: 1 - v / np.var(result.problem.y) for k, v in losses.items()}
+    )
+    assert {label: x[0] for label, (x, _) in zip(chart.labels, dots)} == pytest.approx(shares)
+    assert [y[0] for _, y in dots] == list(range(len(dots)))
+    best = chart.labels.index(result.titles[result.chosen])
+    assert [mark.kind for mark in chart.marks if mark.shape == "dots"][best] == "dot chosen"
+    unit = 1.0 if name != "numbers" else np.var(result.problem.y)
+    for (x, _), row in zip(lines, result.table[::-1]):
+        place = result.ranked.index(row["learner"]), result.ranked.index(result.chosen)
+        width = result.judgment.critical * result.judgment.standard_error[place] / unit
+        assert_allclose(np.diff(x), 2 * width)
+        assert_allclose(x.mean(), shares[row["title"]])
+
+
+def test_sections_of_two_classes_have_the_figures_of_their_predictions(results):
+    result = results["two classes"]
+    shown = sections_of(result, True)
+    proba = result.predictions(result.chosen)[0]
+    is_yes, scores = TWO == "yes", proba[:, 1]
+    counts = [
+        [np.sum((TWO == a) & ((scores > 0.5) == (b == "yes"))) for b in ("no", "yes")]
+        for a in ("no", "yes")
+    ]
+    classes = shown["classes"]
+    assert classes["names"] == ["no", "yes"] and classes["counts"] == counts
+    for k, (name, support, recall, precision) in enumerate(classes["rows"]):
+        assert name == classes["names"][k] and support == sum(counts[k])
+        assert_allclose(recall, counts[k][k] / sum(counts[k]))
+        assert_allclose(precision, counts[k][k] / (counts[0][k] + counts[1][k]))
+    for threshold, recall, precision, share in shown["threshold"]:
+        called = scores >= threshold
+        assert_allclose([recall, share], [called[is_yes].mean(), called.mean()])
+        assert_allclose(precision, is_yes[called].mean() if called.any() else 0.0)
+    assert [row[0] for row in shown["threshold"]][:3] == [0.05, 0.1, 0.2] and len(
+        shown["threshold"]
+    ) == 11
+    roc, precision, trust = classes["charts"]
+    wrong, hit = marks(roc, "line")[0]
+    assert_allclose(np.trapezoid(hit, wrong), roc_auc_score(is_yes, scores))
+    recall, precise = marks(precision, "line")[0]
+    assert 100 < len(recall) <= 200 and {recall.max(), recall.min()} == {0.0, 1.0}
+    assert_allclose(
+        np.trapezoid(precise[::-1], recall[::-1]),
+        average_precision_score(is_yes, scores),
+        atol=0.01,
+    )
+    predicted, actual = marks(trust, "dots")[0]
+    bins = np.array_split(np.argsort(scores, kind="stable"), 10)
+    assert_allclose(predicted, [scores[b].mean() for b in bins], atol=1e-6)
+    assert_allclose(actual, [is_yes[b].mean() for b in bins], atol=1e-6)
+
+
+def test_importance_and_curve_show_what_the_race_measured(results):
+    for name, unit in (("two classes", 1.0), ("numbers", np.var(DATA["numbers"][1]))):
+        shown = sections_of(results[name], True)
+        found = results[name].race.importance
+        chart = shown["importance"]["chart"]
+        bars = {label: x[1] for label, (x, _) in zip(chart.labels, marks(chart, "bars"))}
+        assert bars == pytest.approx(dict(zip(found.columns, found.mean / unit)))
+        assert list(bars.values()) == sorted(bars.values())
+        spread = {label: np.ptp(x) / 2 for label, (x, _) in zip(chart.labels, marks(chart, "line"))}
+        assert spread == pytest.approx(dict(zip(found.columns, found.spread / unit)))
+        curve = shown["curve"]
+        x, y = marks(curve["chart"], "line")[0]
+        assert x[-1] == 240 and len(x) >= 3 and np.all(np.diff(x) > 0)
+        assert_allclose(curve["gain"], (y[-2] - y[-1]) / y[-2])
+
+
+def test_numbers_are_shown_beside_their_predictions(results):
+    result = results["numbers"]
+    y, predictions = DATA["numbers"][1], result.predictions(result.chosen)[0].ravel()
+    shown = sections_of(result, True)["numbers"]
+    assert_allclose(shown["quantiles"], np.quantile(np.abs(y - predictions), [0.5, 0.9, 0.99]))
+    against, residuals = (marks(chart, "dots")[0] for chart in shown["charts"])
+    assert_allclose(np.sort(against[0]), np.sort(predictions))
+    assert_allclose(against[1] - against[0], residuals[1])
+    assert_allclose(np.sort(residuals[1]), np.sort(y - predictions))
+
+
+def test_the_map_of_a_line_is_a_line(results):
+    result = results["a matrix"]
+    shown = sections_of(result, True)["map"]
+    places, spectrum = shown["charts"]
+    x = np.concatenate([x for x, _ in marks(places, "dots")])
+    order = np.concatenate([np.flatnonzero(TWO == name) for name in ("no", "yes")])
+    assert_allclose(np.abs(x - x[0]), np.abs(X[order, 0] - X[order[0], 0]), atol=1e-6)
+    values = marks(spectrum, "line")[0][1]
+    assert_allclose(values[0], np.sum((X[:, 0] - X[:, 0].mean()) ** 2))
+    assert np.abs(values[1:]).max() < 1e-6 * values[0] and shown["n"] == N
+
+
+def test_columns_are_described(results):
+    table = {row["name"]: row for row in sections_of(results["two classes"], True)["columns"]}
+    assert_allclose(table["c"]["missing"], np.isnan(FRAME["c"]).mean())
+    assert table["city"]["different"] == 2 and table["age"]["different"] == N
+    assert_allclose(table["age"]["mean"], X[:, 0].mean())
+    assert table["city"]["mean"] is None and table["city"]["top"] in ("Bonn", "Ulm & Köln")

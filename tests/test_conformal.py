@@ -1,5 +1,7 @@
 """Prediction sets and intervals: ranks, coverage by simulation, sentences for what cannot be done."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -12,13 +14,7 @@ from mercerless import (
     LABRegressor,
 )
 from mercerless.core.calibration import calibrate_scores, cross_calibrate
-from mercerless.core.conformal import (
-    conformal_quantile,
-    conformal_rank,
-    interval_radius,
-    set_thresholds,
-)
-from mercerless.core.folds import OutOfFold
+from mercerless.core.conformal import conformal_quantile, set_thresholds
 from mercerless.kernels import Gaussian
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
@@ -31,35 +27,54 @@ def data(n, seed=0):
     return X, y, np.digitize(y, [-0.6, 0.6])
 
 
+def with_held_out(model, prediction, target):
+    """The model with these out-of-fold predictions."""
+    rows = np.arange(len(target))
+    model.out_of_fold_ = model.out_of_fold_._replace(
+        rows=rows, prediction=prediction, target=target
+    )
+    return model
+
+
+def radius(errors, coverage=0.9):
+    """The half width of intervals after these errors."""
+    X = np.arange(20.0)[:, None]
+    model = KreinRidge(random_state=0).fit(X, np.sin(X[:, 0]))
+    interval = with_held_out(model, errors, 0.0 * errors).predict_interval(X[:1], coverage)
+    return np.diff(interval)[0, 0] / 2
+
+
 def test_rank_is_exact_for_exchangeable_errors():
     # the mean coverage over draws is rank / (n + 1), by brute force over where the new error ranks
     for n in (9, 10, 19, 37):
-        rank = conformal_rank(n, 0.9)
+        rank = round(radius(1.0 + np.arange(n)[::-1]))
         assert (rank - 1) / (n + 1) < 0.9 <= rank / (n + 1) + 1e-12
-    assert conformal_rank(9, 0.9) == 9 and conformal_rank(19, 0.9) == 18
+    assert_allclose([radius(1.0 + np.arange(n)) for n in (9, 19)], [9, 18])
+    assert_allclose(radius(np.array([-3.0, 2.0, -1.0, 0.5]), 0.75), 3.0)  # of either sign
 
 
 def test_too_few_items_says_how_many():
     with pytest.raises(
         ValueError,
-        match=r"needs at least 9 out-of-fold predictions, but there are 8; ask for at most",
+        match=r"needs at least 9 out-of-fold predictions, but there are 8; ask for at most 0.888",
     ):
-        conformal_rank(8, 0.9)
-    assert conformal_rank(8, 0.888) == 8  # what the sentence says is possible
+        radius(np.arange(8.0))
+    assert_allclose(radius(np.arange(8.0), 0.888), 7)  # what the sentence says is possible
 
 
-def test_radius_and_thresholds_by_hand():
+def test_thresholds_by_hand():
     rng = np.random.RandomState(0)
-    held = OutOfFold(np.arange(39), rng.normal(size=39), rng.normal(size=39))
-    assert interval_radius(held, 0.9) == sorted(np.abs(held.prediction - held.target))[35]
+    X, _, names = data(120)
+    model = KreinRidgeClassifier(random_state=0).fit(X, names.astype(str))
     proba, labels = rng.dirichlet(np.ones(3), 60), np.repeat([0, 1, 2], 20)
-    held = OutOfFold(np.arange(60), proba, labels)
-    right = proba[np.arange(60), labels]
-    assert_allclose(set_thresholds(held, 0.9), sorted(right, reverse=True)[54])
-    each = set_thresholds(held, 0.9, by_class=True)
-    assert_allclose(each, [sorted(right[labels == c], reverse=True)[18] for c in range(3)])
-    with pytest.raises(ValueError, match="needs at least 99 items of class b, but there are 20"):
-        set_thresholds(held, 0.99, by_class=True, names=np.array(["b", "c", "d"]))
+    model = with_held_out(model, proba, labels)
+    right, new = proba[np.arange(60), labels], model.predict_proba(X)
+    sets = model.predict_set(X, 0.9, allow_empty=True)
+    assert_array_equal(sets, new >= sorted(right, reverse=True)[54])
+    each = np.array([sorted(right[labels == c], reverse=True)[18] for c in range(3)])
+    assert_array_equal(model.predict_set(X, 0.9, by_class=True, allow_empty=True), new >= each)
+    with pytest.raises(ValueError, match="needs at least 99 items of class 0, but there are 20"):
+        model.predict_set(X, 0.99, by_class=True)
 
 
 def test_cross_calibration_never_sees_its_own_label():
@@ -194,16 +209,17 @@ def scattered(n, seed=0):
 class TestQuantileOfGroups:
     def test_sets_within_every_class_count_groups(self):
         proba = np.linspace(0.01, 0.99, 80)
-        held = OutOfFold(np.arange(80), np.column_stack([proba, 1 - proba]), np.zeros(80, int))
-        of_groups = held._replace(groups=np.arange(80) // 4)
+        two, none = np.column_stack([proba, 1 - proba]), np.zeros(80, int)
+        of_groups = SimpleNamespace(prediction=two, target=none, groups=np.arange(80) // 4)
         assert set_thresholds(of_groups, 0.9, by_class=False)[0] == pytest.approx(proba[4])
-        both = held._replace(target=np.arange(80) // 40, groups=np.arange(80) // 8)
+        halves, groups = np.arange(80) // 40, np.arange(80) // 8
+        both = SimpleNamespace(prediction=two, target=halves, groups=groups)
         with pytest.raises(ValueError, match="needs at least 9 groups of items of class 0"):
             set_thresholds(both, 0.9, by_class=True)
 
     def test_groups_of_one_give_the_usual_rank(self):
         errors = np.random.RandomState(0).normal(size=(37, 2))
-        expected = np.sort(errors, axis=0)[conformal_rank(37, 0.8) - 1]
+        expected = np.sort(errors, axis=0)[30]  # the 31st of 37: 38 times 0.8, rounded up
         assert_array_equal(conformal_quantile(errors, 0.8, np.arange(37)), expected)
 
     def test_every_group_counts_as_one(self):

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mercerless import DirectedEmbedding, Landmarks
-from mercerless.asymmetric.embedding import coupled_axes
 from mercerless.kernels import Gaussian, LocalGaussian
 
 
@@ -115,11 +114,13 @@ def test_dissimilarities_decay():
 
 
 def test_axes_of_nothing_have_coordinates_of_nothing():
-    axes = coupled_axes(np.full((4, 4), 7.0), 2, True)
-    assert_array_equal(axes.singular_values, 0.0)
-    assert not np.any(axes.source_projection) and not np.any(axes.target_projection)
-    axes = coupled_axes(np.zeros((4, 4)), None, True)
-    assert axes.explained == 1.0 and axes.source_projection.shape == (4, 1)
+    model = DirectedEmbedding("precomputed", 2, kind="similarity", center=True)
+    coordinates = model.fit_transform(np.full((4, 4), 7.0))
+    assert_array_equal(model.singular_values_, 0.0)
+    assert_array_equal(coordinates, np.zeros((4, 4)))
+    model = DirectedEmbedding("precomputed", None, kind="similarity", center=True)
+    model.fit(np.zeros((4, 4)))
+    assert model.explained_ == 1.0 and model.singular_values_.shape == (1,)
 
 
 @pytest.mark.parametrize(

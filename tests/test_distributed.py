@@ -1,6 +1,5 @@
 """The same results on a Dask cluster of separate worker processes."""
 
-import operator
 import os
 
 import joblib
@@ -10,7 +9,6 @@ from numpy.testing import assert_allclose
 from sklearn.model_selection import GridSearchCV
 
 from mercerless import KreinRidge, KreinRidgeClassifier, KreinSVR
-from mercerless.core.blocks import reduce_rows
 from mercerless.kernels import TL1
 
 dask = pytest.importorskip("dask")
@@ -38,11 +36,6 @@ def client():
 
 def chunked(array):
     return da.from_array(array, chunks=(300, *array.shape[1:]))
-
-
-def test_sums_do_not_depend_on_workers(client):
-    lazy = reduce_rows(lambda block: block.T @ block, operator.add, (chunked(X),), 40.0)
-    assert_allclose(lazy, X.T @ X, rtol=1e-12)
 
 
 def test_regression_equals_in_memory(client):

@@ -8,7 +8,6 @@ from sklearn.decomposition import KernelPCA
 
 from mercerless import KreinEmbedding
 from mercerless.kernels import TL1, Gaussian
-from mercerless.krein.embedding import pseudo_euclidean_axes
 from mercerless.lowrank import Landmarks
 
 
@@ -109,8 +108,9 @@ def test_axes_of_nothing_have_coordinates_of_nothing():
     model = KreinEmbedding("precomputed", 3).fit(D)
     assert_array_equal(model.signs_, [1.0, 0.0, 0.0])
     assert_array_equal(model.transform(D)[:, 1:], 0.0)
-    axes = pseudo_euclidean_axes(np.zeros((4, 4)), None, True)
-    assert axes.explained == 1.0 and axes.projection.shape == (4, 1) and not np.any(axes.projection)
+    model = KreinEmbedding("precomputed", None, kind="similarity").fit(np.zeros((4, 4)))
+    assert model.explained_ == 1.0 and model.transform(np.eye(4)).shape == (4, 1)
+    assert_array_equal(model.transform(np.eye(4)), 0.0)
 
 
 @pytest.mark.parametrize(

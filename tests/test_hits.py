@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import coo_array, csr_array, random_array
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from mercerless import HitsClassifier, HitsRegressor, SimilarityClassifier
+from mercerless.core.folds import assign_folds
 from mercerless.similarity import hits as h
 
 RNG = np.random.RandomState(0)
@@ -64,6 +66,59 @@ def test_links_of_new_items_among_each_other_help():
         among = model.predict(between, among=links[150:][:, 150:])
         gains.append(np.mean(among == labels[150:]) - model.score(between, labels[150:]))
     assert np.mean(gains) > 0.05
+
+
+def rows_by(A, norm):
+    size = norm(A)[:, None]
+    return np.divide(A, size, out=np.zeros_like(A), where=size > 0)
+
+
+@pytest.mark.filterwarnings("ignore::mercerless.UselessModelWarning")
+@pytest.mark.parametrize("cls", [HitsClassifier, HitsRegressor])
+@pytest.mark.parametrize("direction", ["symmetric", "both"])
+def test_linked_predictions_are_a_regression_on_means_around_items(cls, direction):
+    random = np.random.RandomState(0)
+    n, weight = 60, random.uniform(0.5, 2.0, 60)
+    S = np.where(random.uniform(size=(80, 80)) < 0.15, random.uniform(size=(80, 80)), 0.0)
+    S = np.maximum(S, S.T) if direction == "symmetric" else S
+    np.fill_diagonal(S, 0.0)
+    y = random.randint(3, size=n) if cls is HitsClassifier else random.normal(size=n)
+    model = cls(direction=direction).fit(csr_array(S[:n, :n]), y, sample_weight=weight)
+    back = {"reverse": csr_array(S[:n, n:].T)} if direction == "both" else {}
+    among = csr_array(S[n:, n:])
+    actual = model.predict(csr_array(S[n:, :n]), among=among, **back)
+
+    relative = rows_by(S, lambda A: A.max(axis=1))
+    P = rows_by(np.maximum(relative, relative.T), lambda A: A.max(axis=1))
+    P = rows_by(P, lambda A: A.sum(axis=1))
+    weight = weight / weight.mean()
+    targets = (
+        np.eye(3)[y] if cls is HitsClassifier else (y[:, None] - np.average(y, weights=weight))
+    )
+    mean = np.average(targets, axis=0, weights=weight)
+
+    def around(P, weight):
+        """Weighted mean targets, with a little of the mean of all."""
+        P = P[:, :n] * weight
+        return (P @ targets + 1e-3 * mean) / (P.sum(axis=1, keepdims=True) + 1e-3)
+
+    steps = 0.15 * sum(np.linalg.matrix_power(0.85 * P, k) for k in range(20))
+    steps += np.linalg.matrix_power(0.85 * P, 20)
+    spread = around(steps, weight)
+    for fold in range(5):
+        of_fold = assign_folds(5, n, random_state=0) == fold
+        spread[:n][of_fold] = around(steps, np.where(of_fold, 0.0, weight))[:n][of_fold]
+    two = P @ P
+    np.fill_diagonal(two, 0.0)
+    F = np.hstack([around(P, weight), around(two, weight), spread])
+    F = (F - F[:n].mean(axis=0)) / F[:n].std(axis=0)
+    if cls is HitsClassifier:
+        machine = LogisticRegression(max_iter=500).fit(F[:n], y, weight)
+        assert_array_equal(actual, machine.predict(F[n:]))
+        proba = model.predict_proba(csr_array(S[n:, :n]), among=among, **back)
+        assert_allclose(proba, machine.predict_proba(F[n:]), atol=1e-4)
+    else:
+        assert_allclose(actual, Ridge(1.0).fit(F[:n], y, weight).predict(F[n:]), atol=1e-6)
 
 
 def test_items_without_hits_are_predicted_by_the_shares_and_listed():

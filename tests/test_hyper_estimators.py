@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from oracles.hyper import flipped_matrices
+from scipy.spatial.distance import pdist, squareform
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_friedman1
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -57,6 +58,9 @@ def test_losses_of_the_search_are_those_of_machines_fitted_without_each_fold():
     squared = machine_losses(held_out_blocks(K, folds), numbers, SVR, tubes, np.ones(30))
     for fold in folds:
         rest = np.delete(np.arange(30), fold)
+        constant = np.bincount(y[rest]).argmax(), numbers[rest].mean()
+        np.testing.assert_array_equal(wrong[fold, -1], y[fold] != constant[0])
+        assert_allclose(squared[fold, -1], (numbers[fold] - constant[1]) ** 2)
         own = K[np.ix_(rest, rest)]
         unit = kernel_unit(own)
         for k, setting in enumerate(settings):
@@ -212,14 +216,25 @@ def test_displays():
     X, y = load_iris(return_X_y=True)
     model = HyperRidge(FIXED, alpha=1e-4, landmarks=30).fit(X[::3], y[::3])
     display = LearnedKernelDisplay.from_estimator(model, X[1::3], y[1::3])
-    assert display.axes_.shape == (2,) and "error" in display.axes_[1].get_title()
+    order = np.argsort(y[1::3], kind="stable")
+    same = y[1::3][order][:, None] == y[1::3][order]
+    assert_array_equal(display.target, np.where(same, 1.0, -0.5))
+    assert_allclose(display.learned, model.kernel_(X[1::3][order]))
+    error = np.linalg.norm(display.learned - display.target) / np.linalg.norm(display.target)
+    assert display.axes_[1].get_title() == f"learned, error {error:.2g}"
     S = np.where(np.eye(10) > 0, 1.0, np.nan)
     holes = LearnedKernelDisplay(S, np.eye(10)).plot()
     with pytest.raises(ValueError, match="draws on 2 matplotlib axes"):
         holes.plot(ax=plt.gca())
-    curve = KernelCurveDisplay.from_estimator(
-        HyperClassifier(C=1.0).fit(X[::3], y[::3]), X[1::3], y[1::3]
-    )
+    learner = HyperClassifier(C=1.0).fit(X[::3], y[::3])
+    curve = KernelCurveDisplay.from_estimator(learner, X[1::3], y[1::3])
+    assert_allclose(curve.distance, pdist(X[1::3] / X[1::3].std(axis=0)))
+    assert_allclose(curve.value, squareform(learner.kernel_(X[1::3]), checks=False))
+    assert_array_equal(curve.group, pdist(y[1::3, None]) > 0)
+    shown = KernelCurveDisplay(np.arange(9.0), np.arange(9.0)[::-1], np.zeros(9, int), ("all",))
+    distance, value, band = shown.medians(np.arange(9) > 0, n_bins=2)
+    assert_allclose([distance, value], [[2.5, 6.5], [5.5, 1.5]])
+    assert_allclose(band, [[4.3, 0.3], [6.7, 2.7]])
     pairs = len(X[1::3]) * (len(X[1::3]) - 1) // 2
     assert len(curve.distance) == len(curve.value) == len(curve.group) == pairs
     assert [text.get_text() for text in curve.ax_.get_legend().get_texts()] == [

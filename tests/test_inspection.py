@@ -5,7 +5,8 @@ from sklearn.svm import SVC
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
 
-from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
+from mercerless import SimilarityClassifier, SimilarityRegressor
+from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay, StackDisplay
 from mercerless.kernels import TL1
 from mercerless.spectra import SpectrumTransformer, indefiniteness
 
@@ -168,3 +169,32 @@ def test_without_axes_a_figure_is_made(blocks):
     display = SpectrumDisplay.from_matrix(blocks[0])
     assert display.figure_ in [plt.figure(number) for number in plt.get_fignums()]
     plt.close("all")
+
+
+@pytest.mark.parametrize(
+    "cls, loss", [(SimilarityClassifier, "log_loss"), (SimilarityRegressor, "mse")]
+)
+def test_a_stack_shows_the_losses_and_weights_of_its_families(cls, loss):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + 0.3 * rng.normal(size=60)
+    model = cls("rbf").fit(X, y > 0 if loss == "log_loss" else y)
+    figure = Figure()
+    display = StackDisplay.from_estimator(model, ax=figure.subplots(ncols=2))
+    left, right = display.axes_
+    names = [name for name in model.family_scores_ if name != "stack"]
+    scores = [model.family_scores_[name][loss] for name in names]
+    weights = [model.family_scores_[name]["weight"] for name in names]
+    places = {text.get_text(): y for text, y in zip(left.get_yticklabels(), left.get_yticks())}
+    points = {y: x for x, y in left.collections[0].get_offsets()}
+    bars = {bar.get_y() + bar.get_height() / 2: bar.get_width() for bar in right.patches}
+    np.testing.assert_allclose([points[places[name]] for name in names], scores)
+    np.testing.assert_allclose([bars[places[name]] for name in names], weights)
+    assert places[names[0]] > places[names[-1]]  # from above
+    np.testing.assert_allclose(left.lines[0].get_xdata(), model.family_scores_["stack"][loss])
+    assert [text.get_text() for text in right.texts] == [f"{weight:.2f}" for weight in weights]
+    assert right.get_xlim()[0] == 0 and right.get_xlim()[1] > max(weights)
+    assert left.get_title(loc="left") == str(model.negative_spectrum_)
+    assert ("log-loss" in left.get_xlabel()) == (loss == "log_loss")
+    with pytest.raises(ValueError, match="is no stack"):
+        StackDisplay.from_estimator(KernelHolder().fit(X))

@@ -11,7 +11,6 @@ plt = pytest.importorskip("matplotlib.pyplot")
 from mercerless import KreinRidge, KreinRidgeClassifier, Sphere
 from mercerless.inspection import KreinPartsDisplay, ValidationSurfaceDisplay
 from mercerless.kernels import DeltaGauss
-from mercerless.krein.thresholds import LIMITS
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +35,8 @@ def test_surface_shows_the_least_error_over_the_radii():
         display.chosen, (model.alpha_positive_, model.alpha_negative_ / model.alpha_positive_)
     )
     errors = model.cv_results_["error"].reshape(5, 17, 6)  # ratios, strong to weak, radii
-    by_ratio = errors.min(axis=2)[np.argsort(LIMITS.ratios), ::-1]
+    ratios = np.divide(*(model.cv_results_[f"alpha_{sign}"] for sign in ("negative", "positive")))
+    by_ratio = errors.min(axis=2)[np.argsort(ratios.reshape(5, -1)[:, 0]), ::-1]
     assert_allclose(display.error, by_ratio)
     assert_allclose([line.get_ydata() for line in display.ax_.lines[:5]], by_ratio)
 

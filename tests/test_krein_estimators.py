@@ -496,7 +496,7 @@ def test_indefinite_regularizer_warns_and_is_global_on_the_sphere():
         ({"alpha_negative": [[1.0]]}, "alpha_negative must be a nonnegative"),
         ({"constraint": "sphere"}, r"constraint must be None, Sphere\(radius\)"),
         ({"constraint": Sphere([[1.0, 2.0, 3.0]])}, "radius has 3 columns, but y has 1 outputs"),
-        ({"search": "gradient"}, r"search must be None \(a grid\) or GradientSearch"),
+        ({"search": "gradient"}, "search must be None or a mercerless.GradientSearch"),
         ({"constraint": Sphere(-1.0)}, "radius must be a nonnegative"),
         ({"landmarks": 0}, "landmarks=0 must be a positive"),
         ({"landmarks": "many"}, "landmarks='many' must be a positive"),

@@ -142,7 +142,8 @@ def test_degenerate_data(waves):
     assert LABRegressor(30, kernel="gaussian", random_state=0).fit(constant, y).score(new, z) > 0.8
     level = LABRegressor(**QUICK).fit(X, np.full(300, 4.2))
     assert_allclose(level.predict(T), 4.2, rtol=1e-8)
-    nothing = LABRegressor(**QUICK).fit(np.ones((30, 2)), np.arange(30.0))
+    with pytest.warns(UselessModelWarning, match="X is constant"):
+        nothing = LABRegressor(**QUICK).fit(np.ones((30, 2)), np.arange(30.0))
     assert_allclose(nothing.predict(np.ones((2, 2))), 14.5, rtol=0.05)
     with pytest.warns(UselessModelWarning):  # copies count as independent rows in the evidence
         repeated = LABRegressor(**QUICK).fit(np.repeat(X[:20], 10, axis=0), np.repeat(y[:20], 10))

@@ -28,6 +28,7 @@ from mercerless.lab.solver import (
     interpolation,
     inverse_of,
     moments,
+    relative_norm,
     solve_coefficients,
 )
 from mercerless.lab.support import select_support
@@ -168,6 +169,7 @@ def test_descent_never_increases_and_reaches_a_stationary_point(name):
     assert np.all(np.diff(path.values) <= 1e-12)
     assert path.values[-1] < path.values[0]
     assert path.certificate < 1e-4
+    assert [relative_norm(norms) for norms in ([], [4.0, 1.0], [0.0])] == [1.0, 0.25, 0.0]
     assert [state.iteration for state in seen] == list(range(1, len(path.values)))
     assert_array_equal([state.value for state in seen], path.values[1:])
     assert_array_equal(path.end.log_bandwidths, seen[-1].log_bandwidths)

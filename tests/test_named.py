@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 pd = pytest.importorskip("pandas")
 
-from mercerless import KreinRidge, KreinSVC, SimilarityClassifier
+from mercerless import KreinRidge, KreinSVC, SimilarityClassifier, SimilarityRegressor
 from mercerless.kernels import Gower, Series, Tanimoto, as_kernel
 from mercerless.kernels.adapters import SCIPY_METRICS
 from mercerless.kernels.named import SERIES_DISTANCES, SparseRows
@@ -146,6 +146,7 @@ def test_time_warping_without_aeon(monkeypatch):
         SimilarityClassifier("dtw").fit([[0.0, 1.0], [1.0, 0.0]] * 6, [0, 1] * 6)
 
 
+@pytest.mark.filterwarnings("ignore::mercerless.UselessModelWarning")
 @pytest.mark.parametrize("metric", ["linear", "cosine", "rbf", "chi2", "laplacian", "tanimoto"])
 def test_sparse_rows_are_as_good_as_dense_ones(metric):
     random = np.random.default_rng(0)
@@ -156,7 +157,12 @@ def test_sparse_rows_are_as_good_as_dense_ones(metric):
     dense = as_kernel(metric, X)(X)
     assert_allclose(SparseRows(metric)(rows), dense, atol=1e-12)
     assert_allclose(SparseRows(metric)(rows[:7], rows), dense[:7], atol=1e-12)
-    for model in (KreinSVC(metric), KreinRidge(metric, landmarks=None, random_state=0)):
+    for model in (
+        KreinSVC(metric),
+        KreinRidge(metric, landmarks=None, random_state=0),
+        SimilarityRegressor({"one": metric}),
+        SimilarityRegressor(metric, landmarks=20),
+    ):
         expected = model.fit(X, y).predict(X)
         sparse = model.fit(csr_array(X), y)
         assert_allclose(sparse.predict(csr_array(X)), expected, atol=1e-6)
@@ -165,9 +171,22 @@ def test_sparse_rows_are_as_good_as_dense_ones(metric):
 
 
 def test_words_in_a_pipeline():
-    texts = ["the cat sat", "a cat sat down", "dogs bark", "a dog barks", "cats sit", "dogs barked"]
-    model = make_pipeline(TfidfVectorizer(), KreinSVC("cosine"))
-    assert model.fit(texts, [0, 0, 1, 1, 0, 1]).score(texts, [0, 0, 1, 1, 0, 1]) == 1.0
+    texts = [
+        "the cat sat",
+        "a cat sat down",
+        "dogs bark",
+        "a dog barks",
+        "cat sat",
+        "dogs bark now",
+    ]
+    texts, y = 3 * texts, 3 * [0, 0, 1, 1, 0, 1]
+    for learner in (KreinSVC("cosine"), SimilarityClassifier("cosine")):
+        model = make_pipeline(TfidfVectorizer(), learner)
+        assert model.fit(texts, y).score(texts, y) == 1.0
+    with pytest.raises(TypeError, match="Of sparse rows kernel='linear', 'cosine'"):
+        make_pipeline(TfidfVectorizer(), SimilarityClassifier("gaussian")).fit(texts, y)
+    with pytest.raises(ValueError, match="'tanimoto' compares amounts"):
+        KreinSVC("tanimoto").fit(csr_array(-np.eye(4)), [0, 0, 1, 1])
 
 
 @pytest.mark.slow

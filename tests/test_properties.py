@@ -10,6 +10,7 @@ import inspect
 import pickle
 import random
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -410,6 +411,16 @@ def unit_of_comparisons(case, value):
     assert np.isfinite(scaled).all()
 
 
+centers = lambda case: case.cls.__name__.startswith(("Krein", "Asymmetric"))  # noqa: E731
+
+
+@holds_for(forms="similarities", only=centers)
+def origin_of_similarities(case):
+    """A constant added to all similarities changes no centered kernel."""
+    actual = answers(case, convert=lambda matrix: matrix + 1000.0)
+    close(actual, expected(case), tolerance("origin_of_similarities", case, 1e-4))
+
+
 @holds_for(forms="vectors")
 def a_constant_column(case):
     constant = np.full((N, 1), 3.0)
@@ -550,6 +561,29 @@ def container(case, value):
     close(answers(case, convert=convert), expected(case), tolerance("container", case, default))
 
 
+@holds_for(forms="vectors similarities distances", values=["int64", "int8", "uint16"])
+def whole_numbers(case, value):
+    train, new = (np.clip(np.round(2 * rows) + 3, 0, 5) for rows in (X, Z))
+    if case.form == "similarities":
+        train, new = train @ train.T, new @ train.T
+    elif case.form == "distances":
+        train, new = (np.round(10 * cdist(rows, train)) for rows in (train, new))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of own similarities that differ
+        one, other = (
+            output(case.build().fit(train.astype(dtype), case.target), new.astype(dtype))
+            for dtype in (value, float)
+        )
+    close(one, other, 1e-9)
+
+
+@holds_for(forms="vectors similarities distances")
+def new_items_in_another_container(case):
+    model = fit(case)
+    for name in ("Fortran", "strided", "big-endian", "longdouble", "lists", "objects", "read-only"):
+        close(output(model, CONTAINERS[name](case.compare(Z, X))), expected(case), 1e-9)
+
+
 @holds_for(forms="vectors similarities distances")
 def memory_map(case, tmp_path):
     paths = (tmp_path / f"{i}.npy" for i in range(9))
@@ -571,6 +605,12 @@ TARGETS = {
         y, np.arange(N) + 500
     ),
     "read-only": read_only,
+    "tuple": tuple,
+    "categories": lambda y: (
+        pytest.importorskip("pandas").Categorical(y) if y.dtype.kind == "i" else y
+    ),
+    "nullable": lambda y: pytest.importorskip("pandas").array(y),
+    "strided": lambda y: np.repeat(y, 2)[::2],
 }
 
 
@@ -579,6 +619,23 @@ def container_of_the_target(case, value):
     default = 1e-4 if value == "float32" else 1e-9
     actual = answers(case, y=TARGETS[value](case.target))
     close(actual, expected(case), tolerance("container", case, default))
+
+
+WEIGHTS = {
+    name: TARGETS[name]
+    for name in ("list", "tuple", "series", "series of another index", "read-only")
+}
+WEIGHTS |= {"integers": lambda weight: weight.astype(int), "nullable": TARGETS["nullable"]}
+
+
+@holds_for(values=WEIGHTS, only=takes_weights)
+def container_of_weights(case, value):
+    weight = 1.0 + np.arange(N) % 3
+    one, other = (
+        answers(case, fit_params={"sample_weight": given})
+        for given in (weight, WEIGHTS[value](weight))
+    )
+    close(other, one, 1e-9)
 
 
 # ------------------------------------------------------------------------------------------------ state
@@ -647,6 +704,14 @@ def threads(case):
         one = answers(case)
     with threadpool_limits(2):
         close(answers(case), one, tolerance("threads", case, 1e-6))
+
+
+@holds_for()
+def fits_at_the_same_time(case):
+    wanted = expected(case)
+    with ThreadPoolExecutor(4) as pool:
+        for actual in pool.map(lambda _: answers(case), range(4)):
+            close(actual, wanted, tolerance("threads", case, 1e-6))
 
 
 @holds_for(only=lambda case: "n_jobs" in case.parameters)
@@ -721,6 +786,13 @@ def number_of_items(case, value):
 def size_of_numbers(case, value):
     with np.errstate(all="ignore"):
         survives(case, X * float(value), case.target, Z * float(value))
+
+
+@holds_for()
+def no_new_items(case):
+    with pytest.raises(ValueError) as caught:
+        output(fit(case), case.compare(Z, X)[:0])
+    is_a_sentence(caught.value)
 
 
 @holds_for()

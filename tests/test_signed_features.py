@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import Ridge
 
 from mercerless import KreinRidge, SignedRandomFeatures
 from mercerless.kernels import TL1, DeltaGauss, Exponential, Gaussian, Laplace
-from mercerless.krein.features import _shares
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 3))
@@ -65,12 +64,18 @@ def test_errors_fall_as_one_over_the_root(name):
 
 
 def test_parts_have_frequencies_in_proportion_to_their_weights():
-    assert_array_equal(_shares([3.0, -1.0], 100), [75, 25])
-    assert_array_equal(_shares([1.0, -1e-9], 5), [4, 1])
-    assert sum(_shares([0.3, 0.3, -0.4], 11)) == 11
-    assert_array_equal(_shares([1.0, -1.0], 1), [1, 1])  # no part goes without
-    model = SignedRandomFeatures(3.0 * Gaussian() - Laplace(), 400, random_state=0).fit(X)
-    assert len(model.signs_) == 400 and abs(np.sum(model.signs_ > 0) - 300) <= 2
+    for factor, other, n_components, n_of_both in [
+        (3.0, 1.0, 200, (150, 50)),
+        (1.0, 1e-9, 10, (8, 2)),
+        (1.0, 1.0, 2, (2, 2)),  # no part goes without
+    ]:
+        kernel = factor * Gaussian() - other * Laplace()
+        model = SignedRandomFeatures(kernel, n_components, random_state=0).fit(X)
+        assert (np.sum(model.signs_ > 0), np.sum(model.signs_ < 0)) == n_of_both
+        size = np.sum(model.amplitudes_[model.signs_[: len(model.amplitudes_)] > 0] ** 2)
+        assert_allclose(size, factor)  # the kernel's value for equal items
+    three = 0.3 * Gaussian() + 0.3 * Exponential() - 0.4 * Laplace()
+    assert len(SignedRandomFeatures(three, 22, random_state=0).fit(X).signs_) == 22
 
 
 def test_ridge_on_the_features_is_ridge_regression_with_the_norm_of_both_parts():

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
@@ -85,6 +86,45 @@ def test_information_in_the_negative_part_of_the_spectrum_is_used_and_said():
     assert gaussian.negative_spectrum_.verdict == "absent"
 
 
+@pytest.mark.parametrize("verdict", ["useful", "harmful", "undecided", "unknown"])
+def test_the_negative_part_is_judged_for_numbers_too(verdict):
+    random = np.random.RandomState(0)
+    A, B = random.normal(size=(120, 6)), random.normal(size=(120, 6))
+    K = A @ A.T - B @ B.T * (1.0 if verdict == "useful" else 0.01)
+    if verdict == "harmful":
+        noise = random.normal(size=(120, 120))
+        K = K + 0.7 * (noise + noise.T)
+    y = (B if verdict == "useful" else A).sum(axis=1) + 0.3 * random.normal(size=120)
+    landmarks = 40 if verdict == "unknown" else None
+    model = SimilarityRegressor("precomputed", kind="similarity", landmarks=landmarks).fit(K, y)
+    found = model.negative_spectrum_
+    assert found.verdict == verdict and verdict in str(found)
+    sign = {"useful": 1, "harmful": -1}.get(verdict, 0)
+    assert sign * found.z > 2.0 if sign else abs(found.z) <= 2.0
+    ahead = "flip beats clip" if verdict == "useful" else "clip beats flip"
+    assert (ahead in str(found)) == bool(sign)
+
+
+@pytest.mark.parametrize("cls", [SimilarityClassifier, SimilarityRegressor])
+def test_figures_are_those_of_the_out_of_fold_predictions(cls):
+    weight = RNG.uniform(0.5, 2.0, N)
+    y = THREE if cls is SimilarityClassifier else NUMBERS
+    model = cls("precomputed").fit(D[:N, :N], y[:N], sample_weight=weight)
+    held_out, figures = model.out_of_fold_, model.family_scores_["stack"]
+    assert_array_equal(held_out.rows, np.arange(N))
+    if cls is SimilarityClassifier:
+        of_truth = held_out.prediction[np.arange(N), THREE[:N]]
+        is_right = held_out.prediction.argmax(axis=1) == THREE[:N]
+        assert figures["log_loss"] == pytest.approx(np.average(-np.log(of_truth), weights=weight))
+        assert figures["accuracy"] == pytest.approx(np.average(is_right, weights=weight))
+    else:
+        mean = np.average(NUMBERS[:N], weights=weight)
+        variance = np.average((NUMBERS[:N] - mean) ** 2, weights=weight)
+        error = np.average((held_out.prediction - NUMBERS[:N]) ** 2, weights=weight)
+        assert figures["mse"] == pytest.approx(error / variance)
+        assert figures["r2"] == pytest.approx(1.0 - error / variance)
+
+
 def test_extreme_targets_do_not_decide():
     wild = NUMBERS.copy()
     wild[:2] += 500.0
@@ -97,6 +137,36 @@ def test_families_and_the_whole_have_figures():
     assert {"clip", "flip", "square", "gaussian", "profiles", "shares"} <= set(scores)
     assert scores["stack"]["log_loss"] <= min(s["log_loss"] for s in scores.values()) + 0.05
     assert sum(s["weight"] for name, s in scores.items() if name != "stack") == pytest.approx(1.0)
+
+
+ALL = "clip flip gaussian neighbors profiles square"
+FAMILIES = [  # parameters, form of X, families of both learners, of the classifier, and of the regressor
+    ({}, "matrix", ALL, "classes shares", "cosines"),
+    ({"landmarks": 20}, "matrix", "embedding gaussian neighbors profiles", "classes", ""),
+    ({"direction": "rows"}, "directed", "gaussian neighbors profiles", "classes shares", "cosines"),
+    ({}, "sparse", "votes ridge shares", "", ""),
+    ({"direction": "both"}, "sparse directed", "votes ridge shares", "", ""),
+]
+
+
+@pytest.mark.parametrize("cls", [SimilarityClassifier, SimilarityRegressor])
+@pytest.mark.parametrize("options, form, both, classes, numbers", FAMILIES)
+def test_families_that_take_part(cls, options, form, both, classes, numbers):
+    K = np.exp(-(D[:60, :60] ** 2))
+    if "directed" in form:
+        K = K * np.linspace(0.5, 1.0, 60)
+    if "sparse" in form:
+        K = csr_array(np.where(K > 0.3, K, 0.0))
+    model = cls("precomputed", **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scores = model.fit(
+            K, (THREE if cls is SimilarityClassifier else NUMBERS)[:60]
+        ).family_scores_
+    names = f"{both} {classes if cls is SimilarityClassifier else numbers}".split()
+    if form == "sparse directed":
+        names += [f"{name} of {side}" for name in names[:2] for side in ("rows", "columns")]
+    assert set(scores) == {"stack", *names}
 
 
 # what must not change a prediction

@@ -190,6 +190,13 @@ def test_held_out_items_are_no_centers():
     assert train.similarities.dtype == np.float32
 
 
+def known_shares(known, targets):
+    """The features of training rows, before they are scaled."""
+    family = f.Shares("shares", [(None, 1e-3)])
+    family.prepare(known, targets)
+    return family.known_features * family.scale
+
+
 def test_shares_by_brute_force():
     K = np.exp(-D)
     known, new = blocks(kind="similarity", D=K)
@@ -203,7 +210,7 @@ def test_shares_by_brute_force():
     )
     two_steps = P @ P
     np.fill_diagonal(two_steps, 0.0)
-    own = f.Shares("shares", [(None, 1e-3)]).prepared(known, Y[TRAIN]).known_features * family.scale
+    own = known_shares(known, Y[TRAIN])
     assert_allclose(own, np.sqrt(np.hstack([P @ onehot, two_steps @ onehot])), atol=1e-12)
 
 
@@ -211,10 +218,7 @@ def test_no_item_votes_for_itself():
     known, _ = blocks(kind="similarity", D=np.exp(-D))
     other = Y[TRAIN].copy()
     other[7] = other[7][[1, 2, 0]]
-    one, two = (
-        f.Shares("s", [(None, 1e-3)]).prepared(known, targets) for targets in (Y[TRAIN], other)
-    )
-    assert_allclose(one.known_features[7] * one.scale, two.known_features[7] * two.scale)
+    assert_allclose(known_shares(known, Y[TRAIN])[7], known_shares(known, other)[7])
 
 
 @pytest.mark.parametrize("landmarks", [None, np.arange(0, 40, 4)])
@@ -223,9 +227,8 @@ def test_linear_families_are_sums_over_targets(landmarks):
     for family in known.families(classify=True):
         if isinstance(family, f.ClassDistances):
             continue
-        prepared = family.prepared(known, Y[TRAIN])
-        by_item = prepared.with_targets(known, np.eye(40)).scores(new)
-        scores = prepared.with_targets(known, Y[TRAIN]).scores(new)
+        by_item = family.fit(known, Y[TRAIN], np.eye(40)).scores(new)
+        scores = family.fit(known, Y[TRAIN]).scores(new)
         assert_allclose(by_item @ Y[TRAIN], scores, atol=1e-7, err_msg=family.name)
         assert_allclose(by_item.sum(axis=2), 1.0, atol=1e-7)
 

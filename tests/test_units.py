@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.preprocessing import StandardScaler
 
@@ -20,6 +21,7 @@ from mercerless import (
     KreinSVR,
     LABClassifier,
     LABRegressor,
+    UselessModelWarning,
 )
 from mercerless.core.units import Standardizer, kernel_unit, length_scales
 
@@ -82,7 +84,7 @@ def test_units_of_features_and_targets_change_no_number(estimator):
     np.testing.assert_allclose(predicted / 2.0**17 - 1.0, expected, rtol=0, atol=1e-3 * y.std())
 
 
-@pytest.mark.parametrize("factor", [1e-6, 300.0])
+@pytest.mark.parametrize("factor", [1e-50, 1e-6, 300.0, 1e50])
 @pytest.mark.parametrize("estimator, method", ON_MATRICES, ids=lambda v: getattr(v, "kernel", v))
 def test_the_unit_of_a_matrix_changes_no_prediction(estimator, method, factor):
     X = StandardScaler().fit_transform(X_NUMBERS)
@@ -92,6 +94,27 @@ def test_the_unit_of_a_matrix_changes_no_prediction(estimator, method, factor):
     expected = getattr(estimator.fit(K[own], y[:60]), method)(K[new])
     scaled = getattr(estimator.fit(factor * K[own], y[:60]), method)(factor * K[new])
     np.testing.assert_allclose(scaled, expected, rtol=0, atol=1e-3 * np.std(expected))
+
+
+@pytest.mark.parametrize("factor", [2.0**-1000, 2.0**1000])
+@pytest.mark.parametrize("estimator", [KreinRidgeClassifier(), LABClassifier(10)], ids=name_of)
+def test_squares_of_features_may_overflow_and_underflow(estimator, factor):
+    X, y = X_CLASSES, Y_CLASSES
+    expected = estimator.fit(X[SOME], y[SOME]).predict(X[OTHERS])
+    actual = estimator.fit(factor * X[SOME], y[SOME]).predict(factor * X[OTHERS])
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.filterwarnings("ignore:AsymmetricRidge is worse than a constant")
+@pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS], ids=name_of)
+def test_features_in_which_rows_do_not_differ_warn(estimator):
+    classify = estimator in CLASSIFIERS
+    X, y = (X_CLASSES, Y_CLASSES) if classify else (X_NUMBERS, Y_NUMBERS)
+    far = X.copy()
+    far[8] = 1e12
+    for same in (np.ones_like(X), far):
+        with pytest.warns(UselessModelWarning, match="X is constant, or constant but for one"):
+            clone(estimator).fit(same[SOME], y[SOME])
 
 
 def test_a_standardizer_undoes_itself_and_weights_count_like_repetitions():

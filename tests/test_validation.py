@@ -16,6 +16,7 @@ from mercerless import (
     HyperRidge,
     KreinRidge,
     KreinRidgeClassifier,
+    KreinSVC,
     KreinSVR,
     LABRegressor,
     SimilarityRegressor,
@@ -154,7 +155,7 @@ class TestSquareAndSymmetric:
 SLOW = [
     pytest.param(name, marks=pytest.mark.slow) for name in ("hyper classifier", "hyper regressor")
 ]
-VALIDATED = ["classifier", "hyper ridge", *SLOW]
+VALIDATED = ["classifier", "machine", "hyper ridge", *SLOW]
 
 
 class TestUselessModels:
@@ -258,11 +259,11 @@ class TestUselessModels:
         rng = np.random.default_rng(4)
         X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
         model = self.learner(name)
-        if hasattr(model, "C"):
+        if hasattr(model, "learner"):
             model.set_params(C=None)  # the machine of the other test is meant to overfit
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model.fit(X, np.sign(y) if "classifier" in name else y)
+            model.fit(X, np.sign(y) if "classifier" in name or name == "machine" else y)
         assert not [one for one in caught if issubclass(one.category, UselessModelWarning)]
 
     @staticmethod
@@ -271,6 +272,7 @@ class TestUselessModels:
         first = HyperRidge("gaussian", alpha=1e-6, landmarks=30)
         return {
             "classifier": KreinRidgeClassifier(Gaussian(0.3), **fixed),
+            "machine": KreinSVC(Gaussian(0.3)),
             "hyper ridge": HyperRidge("gaussian", landmarks=60, random_state=0),
             "hyper classifier": HyperClassifier(first, C=1e4, cv=10, random_state=0),
             "hyper regressor": HyperRegressor(first, C=1e4, cv=3, random_state=0),
@@ -369,3 +371,5 @@ def test_a_matrix_that_knows_its_items_is_a_frame_with_names():
     shuffled = pd.DataFrame(D[:, ::-1], index=names, columns=names[::-1])
     plain = pd.DataFrame(D, columns=names)
     np.testing.assert_allclose(model.predict(shuffled), model.predict(plain))
+    with pytest.raises(ValueError, match="the same row labels in different orders"):
+        model.fit(DistanceMatrix(), pd.Series(X[:, 0], index=names)[::-1])

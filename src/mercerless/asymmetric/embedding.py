@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import svd
 
-from mercerless.asymmetric.selection import affinities, decay_of
+from mercerless.asymmetric.selection import affinities, decay_of, no_bandwidths
 from mercerless.core.embedding import LandmarkEmbedding
 from mercerless.core.memory import memory_budget, row_blocks
 from mercerless.core.validation import check_option, relative_asymmetry
@@ -159,7 +159,9 @@ class DirectedEmbedding(LandmarkEmbedding):
             Sources, targets, or sources and then targets.
         """
         items = self._test_items(X)
-        self._check_centers(items)
+        if self.side != "left" and center_bandwidths(self.kernel_):
+            if not np.array_equal(items, self.X_fit_):
+                raise no_bandwidths(self.side)
         if reverse is not None:
             return self._coordinates(items, self._reverse_rows(reverse, items.shape))
         if self._needs_reverse and not self.symmetric_:
@@ -168,16 +170,6 @@ class DirectedEmbedding(LandmarkEmbedding):
                 "side='left'."
             )
         return self._coordinates(items, items if self._needs_reverse else None)
-
-    def _check_centers(self, items: Any) -> None:
-        """Raise if targets of new items would need bandwidths that only the training items have."""
-        if self.side == "left" or not center_bandwidths(self.kernel_):
-            return
-        if not np.array_equal(items, self.X_fit_):
-            raise ValueError(
-                f"side={self.side!r} compares training items with new ones, which have no "
-                "bandwidths; use side='left', or one bandwidth per feature."
-            )
 
     @property
     def _needs_reverse(self) -> bool:
@@ -205,15 +197,10 @@ class DirectedEmbedding(LandmarkEmbedding):
                 values = affinities(self._basis.compare(items[rows]), self.decay_)
                 out[rows, :n_components] = values @ self.source_projection_ - self.source_offset_
             if self.side != "left":
-                values = affinities(self._compare_back(items[rows], reverse, rows), self.decay_)
+                back = None if reverse is None else reverse[rows]
+                values = affinities(self._basis.compare_back(items[rows], back), self.decay_)
                 out[rows, -n_components:] = values @ self.target_projection_ - self.target_offset_
         return out
-
-    def _compare_back(self, items: Any, reverse: NDArray | None, rows: slice) -> NDArray:
-        """Comparisons of the landmarks with items."""
-        if reverse is None:
-            return self._basis.compare_back(items, None)
-        return reverse[rows][:, self.landmarks_]
 
     @property
     def _n_features_out(self) -> int:

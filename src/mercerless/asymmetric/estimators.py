@@ -21,6 +21,7 @@ from mercerless.asymmetric.selection import (
     best_choice,
     choices_of,
     decay_of,
+    no_bandwidths,
     solutions_of,
 )
 from mercerless.asymmetric.solver import (
@@ -133,10 +134,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         check_option("side", self.side, ("auto", *SHARES))
         check_number("alpha", self.alpha, zero=True, none=True)
         if self.side not in ("auto", "left") and center_bandwidths(self.kernel):
-            raise ValueError(
-                f"side={self.side!r} compares training items with new ones, which have no "
-                "bandwidths; use side='left', or one bandwidth per feature."
-            )
+            raise no_bandwidths(self.side)
 
     def _sides(self, K: NDArray) -> tuple[str, ...]:
         """The sides to choose from: one if both are equal, or if new items have no bandwidths."""

@@ -35,6 +35,14 @@ LIMITS = AsymmetricThresholds()
 SHARES = {"left": (1.0, 0.0), "right": (0.0, 1.0), "mean": (0.5, 0.5)}
 
 
+def no_bandwidths(side: str) -> ValueError:
+    """The error for sides that compare bandwidths of training items with new ones."""
+    return ValueError(
+        f"side={side!r} compares training items with new ones, which have no bandwidths; use "
+        "side='left', or one bandwidth per feature."
+    )
+
+
 class Choice(NamedTuple):
     """A ridge and a side: the regressor ``k(t, X) @ coef[0] + k(X, t).T @ coef[1] + intercept``."""
 

@@ -9,6 +9,7 @@ Every automatic learner makes held-out predictions of all its settings, and `ave
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,12 +85,14 @@ def average_of(
     kinds: Any = None,
     parts: NDArray | None = None,
     pull: float = PULL,
+    by_gain: bool = False,
 ) -> Average:
     """The average of the best settings of every kind, from the held-out scores of all settings.
 
-    The weights v of M members are ``argmin_{v >= 0} sum_i w_i |y_i - sum_m v_m p_mi|^2 + pull e sqrt(M) |v - 1/M|^2``,
+    The weights v of M members are ``argmin_{v >= 0} sum_i w_i |y_i - sum_m v_m p_mi|^2 + pull e sqrt(M) |v - c|^2``,
     where y is one-hot and p are calibrated probabilities with e = 1, or y and p are numbers and e is the smallest mean
-    squared error of a member. Averages of calibrated probabilities are underconfident, so these are sharpened last.
+    squared error of a member. The prior c are equal weights. Averages of calibrated probabilities are underconfident,
+    so these are sharpened last.
 
     Parameters
     ----------
@@ -108,10 +111,16 @@ def average_of(
         Deal parts regardless of the classes (groups stay together): parts with equal shares of the classes reveal the
         shares of the rows they hold out, which on pure noise gives accuracies of .57 for .50.
     pull : float, default=3.0
-        Strength of the prior of equal weights.
+        Strength of the prior.
+    by_gain : bool, default=False
+        Whether the prior c is in proportion to the square of what every member gains over a constant, so that members
+        that have learned nothing are not pulled in. For similarities, with equal ones as the reference: log-loss
+        -.0028 +- .0014 on 43 sets and -.0023 on a second draw of these, +.0015 +- .0003 on 8 with few items per class,
+        -.0004 +- .0005 on 14 groups of several similarities, most of them with pure noise.
     """
     weight = weight * (len(weight) / weight.sum())
-    average = _fit(scores, target, weight, classify, kinds, pull)
+    fit = partial(_fit, classify=classify, kinds=kinds, pull=pull, by_gain=by_gain)
+    average = fit(scores, target, weight)
     if parts is None:
         return average
     out_of_fold = np.empty(scores.shape[1:])
@@ -119,7 +128,7 @@ def average_of(
     for number in np.unique(parts):
         train = parts != number
         test = ~train
-        part = _fit(scores[:, train], target[train], weight[train], classify, kinds, pull)
+        part = fit(scores[:, train], target[train], weight[train])
         members = part.members(scores[part.kept][:, test])
         out_of_fold[test] = part.combine(members)
         for kind, place in part.best.items():
@@ -128,7 +137,14 @@ def average_of(
 
 
 def _fit(
-    scores: NDArray, target: NDArray, weight: NDArray, classify: bool, kinds: Any, pull: float
+    scores: NDArray,
+    target: NDArray,
+    weight: NDArray,
+    *,
+    classify: bool,
+    kinds: Any,
+    pull: float,
+    by_gain: bool,
 ) -> Average:
     """Screen, calibrate, weigh and sharpen."""
     kept = np.arange(len(scores))
@@ -140,12 +156,12 @@ def _fit(
         scores = scores[kept]
     strength = pull * np.sqrt(len(kept))
     if not classify:
-        weights, residual = _weigh(scores, target, weight, strength, relative=True)
+        weights, residual = _weigh(scores, target, weight, strength, by_gain, relative=True)
         return Average(kept, weights, residual, best=best)
     onehot = np.eye(scores.shape[2])[target]
     calibration = calibrate(scores, onehot, weight)
     proba = calibration(scores)
-    weights, residual = _weigh(proba, onehot, weight, strength)
+    weights, residual = _weigh(proba, onehot, weight, strength, by_gain)
     total = weights.sum()
     weights = weights / total if total > 0.0 else np.full(len(kept), 1.0 / len(kept))
     temperature = fit_temperature(np.tensordot(weights, proba, 1), onehot, weight)
@@ -179,20 +195,31 @@ def best_of(
 
 
 def _weigh(
-    predictions: NDArray, target: NDArray, weight: NDArray, pull: float, relative: bool = False
+    predictions: NDArray,
+    target: NDArray,
+    weight: NDArray,
+    pull: float,
+    by_gain: bool,
+    relative: bool = False,
 ) -> tuple[NDArray, float]:
     """Nonnegative weights of least squared error, and the relative violation of their optimality conditions."""
     n_members = len(predictions)
     root = np.sqrt(weight)[:, None]
     vectors = (predictions * root).reshape(n_members, -1)
     wanted = (target * root).ravel()
+    losses = ((vectors - wanted) ** 2).sum(axis=1)
     if relative:
-        pull *= ((vectors - wanted) ** 2).mean(axis=1).min()
+        pull *= losses.min() / len(wanted)
+    prior = np.ones(n_members)
+    if by_gain:
+        constant = (((target - weight @ target / weight.sum()) * root) ** 2).sum()
+        prior = np.maximum(constant - losses, 1e-9 * constant + 1e-99) ** 2
+    prior /= prior.sum()
     products = vectors @ vectors.T
     # nearly perfect or nearly equal members leave nothing but rounding errors
     rounding = 1e-10 * np.trace(products) / n_members + np.finfo(float).tiny
     matrix = products + max(pull, rounding) * np.eye(n_members)
-    right = vectors @ wanted + pull / n_members
+    right = vectors @ wanted + pull * prior
     factor = cholesky(matrix, lower=True)
     weights, _ = nnls(factor.T, solve_triangular(factor, right, lower=True))
     gradient = matrix @ weights - right

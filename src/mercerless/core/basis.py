@@ -97,6 +97,10 @@ class MatrixBasis(Basis):
     matrix_name = "X"
     given_as_matrix = True
 
+    def matrix(self) -> NDArray:
+        """The matrix itself."""
+        return self.items
+
     @property
     def kept(self) -> None:
         """None, because a model does not keep the matrix."""
@@ -119,12 +123,9 @@ class MatrixBasis(Basis):
         return comparisons if self.landmarks is None else comparisons[:, self.landmarks]
 
     def compare_back(self, new: Any, reverse: NDArray | None) -> NDArray:
-        """The comparisons that the user gave."""
-        if reverse is None:
-            raise ValueError(
-                "The other direction of a precomputed matrix is missing; pass reverse."
-            )
-        return reverse
+        """Those that the user gave, or of these the columns of the landmarks."""
+        assert reverse is not None  # estimators ask for it
+        return reverse if self.landmarks is None else reverse[:, self.landmarks]
 
     def weighted(self, comparisons: NDArray) -> NDArray:
         """The columns of items that carry weight."""

@@ -13,15 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.core.memory import row_blocks
-from mercerless.core.validation import check_real
+from mercerless.core.validation import check_real, is_dask
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask array; does not import Dask."""
-    return type(X).__module__.startswith("dask.array")
 
 
 def check_rows(X: Any) -> Any:

@@ -1,12 +1,14 @@
 """Descent of a smooth function from several starts, and the smallest value of a grid."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.base import BaseEstimator
+
+from mercerless.core.validation import check_number
 
 # called with {"stage", "value", ...} after every step; True ends the search
 Report = Callable[[dict], bool]
@@ -62,6 +64,16 @@ class GradientSearch(BaseEstimator):
         self.n_restarts = n_restarts
         self.max_iter = max_iter
         self.tol = tol
+
+
+def check_search(search: Any) -> None:
+    """Raise unless this is None or a `GradientSearch` with sensible numbers."""
+    if search is None:
+        return
+    if not isinstance(search, GradientSearch):
+        raise ValueError(f"search must be None or a mercerless.GradientSearch, not {search!r}.")
+    check_number("n_restarts", search.n_restarts, whole=True, zero=True)
+    check_number("max_iter", search.max_iter, whole=True)
 
 
 def minimize_with_restarts(

@@ -24,7 +24,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.basis import Basis, is_precomputed, make_basis
-from mercerless.core.blocks import check_rows, is_dask
+from mercerless.core.blocks import check_rows
 from mercerless.core.memory import with_settings
 from mercerless.core.optional import CallbackSupportMixin, with_callbacks
 from mercerless.core.threads import blas_threads
@@ -36,11 +36,12 @@ from mercerless.core.validation import (
     check_matrix,
     check_real,
     check_row_order,
+    is_dask,
     labels_of,
     validate_data,
     weights_or_ones,
 )
-from mercerless.kernels import Kernel, PairFunction, as_kernel
+from mercerless.kernels import Kernel, PairFunction, Precomputed, as_kernel
 from mercerless.kernels.base import own_kernel
 from mercerless.kernels.items import takes_objects
 from mercerless.kernels.named import SPARSE_KERNELS, SparseRows
@@ -67,8 +68,9 @@ def in_plain_surroundings(method: Callable[..., T]) -> Callable[..., T]:
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> T:
-        values = [value for value in (*args, *kwargs.values()) if hasattr(value, "iloc")]
-        if len(values) > 1 or isinstance(args[0] if args else None, (dict, list, tuple)):
+        values = (*args, *kwargs.values())
+        n_labeled = sum(hasattr(one, "iloc") or hasattr(one, "to_data_frame") for one in values)
+        if n_labeled > 1 or isinstance(args[0] if args else None, (dict, list, tuple)):
             _, (_, rows), *others = signature.bind(self, *args, **kwargs).arguments.items()
             check_row_order(rows, **dict(others))
         with (
@@ -161,7 +163,14 @@ class KernelEstimator(FittedEstimator):
         """
         self._forget_columns()
         given = self.kernel
-        if issparse(X) and isinstance(given, str) and given in SPARSE_KERNELS:
+        if is_precomputed(given) and not is_dask(X):
+            X = align_matrix(X, may_cut=get_tags(self).input_tags.pairwise)
+            check_matrix(X)
+            self._column_labels = labels_of(X)
+            X = validate_data(self, X, dtype=[np.float64, np.float32])
+            check_consistent_length(X, weight)
+            return Precomputed(), X
+        if issparse(X) and get_tags(self).input_tags.sparse:
             given = SparseRows(given)
             X = given.items(X)
         elif takes_objects(as_kernel(given)):
@@ -175,9 +184,6 @@ class KernelEstimator(FittedEstimator):
                 )
             self.n_features_in_ = X.shape[1]
         else:
-            if is_precomputed(given):
-                X = align_matrix(X, may_cut=get_tags(self).input_tags.pairwise)
-                check_matrix(X)
             self._column_labels = labels_of(X)
             X = validate_data(self, X, dtype=[np.float64, np.float32])
         check_consistent_length(X, weight)
@@ -247,6 +253,7 @@ class KernelEstimator(FittedEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = is_precomputed(self.kernel)
+        tags.input_tags.sparse = isinstance(self.kernel, str) and self.kernel in SPARSE_KERNELS
         return tags
 
 

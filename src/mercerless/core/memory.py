@@ -72,8 +72,11 @@ def with_settings(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def _call_with(settings: dict[str, Any], function: Callable[..., T], *args: Any, **kw: Any) -> T:
-    with config_context(**settings):
+    token = _SETTING.set(settings)
+    try:
         return function(*args, **kw)
+    finally:
+        _SETTING.reset(token)
 
 
 def progress_setting() -> bool | None:

@@ -7,7 +7,7 @@ machine times the projector are coefficients for the original kernel, and new it
 """
 
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,9 +76,9 @@ def hinge_machines(
     weight = weights_or_ones(weight, len(K))
     centered, offset = without_offset(K)
     unit = single_precision_unit(centered)
-    model = SVC(kernel="precomputed", C=C * unit, tol=tol, max_iter=max_iter, random_state=0)
+    options: Any = {"C": C * unit, "tol": tol, "max_iter": max_iter}
     if len(present) > 1:
-        model.fit(centered / unit, labels, sample_weight=weight)
+        model = libsvm(SVC, centered / unit, labels, weight, **options)
     numbers = {pair: k for k, pair in enumerate(combinations(present.tolist(), 2))}
     # with two classes scikit-learn has turned the signs already
     flip = 1.0 if len(present) == 2 else -1.0
@@ -104,6 +104,13 @@ def hinge_machines(
             gap = _relative(primal, float(np.abs(beta).sum() - norm / 2))
         machines.append(Machine(beta, b, gap, n_iter))
     return machines
+
+
+def libsvm(make: Any, K: NDArray, y: NDArray, weight: NDArray | None, **options: Any) -> SVC | SVR:
+    """The machine of scikit-learn on a matrix."""
+    machine = make(kernel="precomputed", cache_size=500, **options)
+    machine.random_state = 0  # libsvm takes a seed of the global generator otherwise
+    return machine.fit(K, y, sample_weight=weight)
 
 
 def without_offset(K: NDArray) -> tuple[NDArray, NDArray]:
@@ -133,9 +140,8 @@ def tube_machine(
     weight = weights_or_ones(weight, len(K))
     centered, offset = without_offset(K)
     unit = single_precision_unit(centered)
-    model = SVR(kernel="precomputed", C=C * unit, epsilon=epsilon, tol=tol, max_iter=max_iter)
-    model.random_state = 0  # libsvm takes a seed of the global generator otherwise
-    model.fit(centered / unit, y, sample_weight=weight)
+    options: Any = {"C": C * unit, "epsilon": epsilon, "tol": tol, "max_iter": max_iter}
+    model = libsvm(SVR, centered / unit, y, weight, **options)
     beta = np.zeros(len(K))
     beta[model.support_] = model.dual_coef_[0] / unit
     b = float(model.intercept_[0]) - float(beta @ offset)

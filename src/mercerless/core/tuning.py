@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.svm import SVC, SVR
 
-from mercerless.core.svm import without_offset
+from mercerless.core.folds import fold_numbers
+from mercerless.core.svm import libsvm, without_offset
 from mercerless.core.units import kernel_unit
 from mercerless.core.validation import warn_if_useless, weights_or_ones
 
@@ -30,11 +31,8 @@ RIDGES = np.logspace(-5, 1, 7)
 #: Losses that differ less, relative to the least, are equal up to libsvm's tolerance; then the smaller C is chosen.
 TIE = 1e-3
 #: The parameters of machines to compare.
-SETTINGS_OF_LABELS = tuple({"C": C} for C in np.logspace(-2, 3, 6).tolist())
-SETTINGS_OF_NUMBERS = tuple(
-    {"C": C, "epsilon": epsilon}
-    for epsilon, C in product((0.05, 0.3), np.logspace(-2, 3, 6).tolist())
-)
+COSTS = np.logspace(-2, 3, 6).tolist()
+TUBES = (0.05, 0.3)
 
 
 def order_by_content(K: NDArray, *values: NDArray) -> NDArray:
@@ -50,6 +48,15 @@ def slices_of(fold_of: NDArray) -> list[slice]:
     """The folds of rows that are ordered by their folds."""
     edges = np.concatenate([[0], np.cumsum(np.bincount(fold_of))])
     return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def folds_of(
+    K: NDArray, y: NDArray, classify: bool, n_folds: int, n_draws: int = 1
+) -> list[NDArray]:
+    """The rows of every fold of every draw; equal rows of K are held out together."""
+    options: Any = {"classify": classify, "precomputed": True}
+    draws = [fold_numbers(n_folds, K, y, random_state=draw, **options) for draw in range(n_draws)]
+    return [np.flatnonzero(draw == fold) for draw in draws for fold in np.unique(draw)]
 
 
 def held_out_blocks(K: NDArray, folds: Sequence[Fold]) -> Iterator[tuple[NDArray, NDArray, Fold]]:
@@ -78,21 +85,6 @@ def ridge_losses(matrices: HeldOut, Y: NDArray) -> NDArray:
     return losses[:, losses.sum(axis=0).argmin()]
 
 
-def machine_on(
-    K: NDArray,
-    y: NDArray,
-    make: Callable[..., SVC | SVR],
-    setting: dict[str, float],
-    unit: float,
-    weight: NDArray | None = None,
-) -> SVC | SVR:
-    """The machine on a matrix, with C relative to its unit."""
-    C = setting["C"] / unit
-    machine = make(kernel="precomputed", cache_size=500, **{**setting, "C": C})
-    machine.random_state = 0  # libsvm takes a seed of the global generator otherwise
-    return machine.fit(K, y, sample_weight=weight)
-
-
 def machine_losses(
     matrices: HeldOut,
     y: NDArray,
@@ -100,8 +92,9 @@ def machine_losses(
     settings: Sequence[dict[str, float]],
     weight: NDArray,
 ) -> NDArray:
-    """Squared errors, or wrong labels, of every row for every setting of the machine."""
-    losses = np.zeros((len(y), len(settings)))
+    """Squared errors, or wrong labels, of every row for every setting of the machine, and last for a constant."""
+    classify = make is SVC
+    losses = np.zeros((len(y), len(settings) + 1))
     times = np.zeros((len(y), 1))
     for K, K_new, fold in matrices:
         times[fold] += 1
@@ -109,12 +102,15 @@ def machine_losses(
         weight_of_rest = np.delete(weight, fold)
         unit = kernel_unit(K, weight_of_rest)
         centered, offset = without_offset(K)
+        guess: Any = np.bincount(rest).argmax() if classify else rest.mean()
+        losses[fold, -1] += _losses(guess, y[fold], classify)
         for k, setting in enumerate(settings):
-            predicted: Any = rest[0]
-            if np.any(rest != rest[0]):
-                machine = machine_on(centered, rest, make, setting, unit, weight_of_rest)
+            predicted = guess
+            if np.ptp(rest) > 0:
+                relative = setting | {"C": setting["C"] / unit}
+                machine = libsvm(make, centered, rest, weight_of_rest, **relative)
                 predicted = machine.predict(K_new - offset)
-            losses[fold, k] += _losses(predicted, y[fold], make is SVC)
+            losses[fold, k] += _losses(predicted, y[fold], classify)
     return losses / times
 
 
@@ -133,43 +129,30 @@ def choose_machine(
     make: Callable[..., SVC | SVR],
     learner: str,
     weight: NDArray | None = None,
-    n_plain: int = 0,
 ) -> MachineChoice:
-    """Choose a kernel by ridge regression, then the machine's setting; warn if the learner is worse than a constant.
-
-    The first `n_plain` kernels are preferred unless another one is better by a standard error.
-    """
+    """Choose a kernel by ridge regression, then the machine's setting; warn if the learner is worse than a constant."""
     classify = make is SVC
     weight = weights_or_ones(weight, len(y))
     Y = 1.0 * (y[:, None] == np.unique(y)) if classify else y[:, None]
-    losses = np.zeros((1, len(y)))  # a single kernel is not compared
+    means = [0.0]  # a single kernel is not compared
     if len(kernels) > 1:
-        losses = np.array([weight * ridge_losses(matrices(), Y) for matrices in kernels])
-    means = losses.mean(axis=1)
-    best = int(means.argmin())
-    if n_plain:
-        plain = int(means[:n_plain].argmin())
-        gain = losses[plain] - losses[best]
-        best = best if gain.mean() > gain.std() / np.sqrt(len(gain)) else plain
+        means = [float(np.mean(weight * ridge_losses(each(), Y))) for each in kernels]
+    best = int(np.argmin(means))
     of_settings = machine_losses(kernels[best](), y, make, settings, weight)
-    totals = weight @ of_settings
+    totals = weight @ of_settings[:, :-1]
     k = int(np.argmax(totals <= (1.0 + TIE) * totals.min()))
-    constant = np.zeros(len(y))
-    for _, _, fold in kernels[best]():
-        rest = np.delete(y, fold)
-        guess = np.bincount(rest).argmax() if classify else rest.mean()
-        constant[fold] = _losses(guess, y[fold], classify)
-    warn_if_useless(of_settings[:, k], constant, learner)
-    return MachineChoice(best, settings[k], means.tolist())
+    warn_if_useless(of_settings[:, k], of_settings[:, -1], learner, weight)
+    return MachineChoice(best, settings[k], means)
 
 
 def _losses(predicted: Any, y: NDArray, classify: bool) -> NDArray:
     return 1.0 * (predicted != y) if classify else (predicted - y) ** 2
 
 
-def settings_of(classify: bool, **given: Any) -> list[dict[str, float]]:
+def settings_of(classify: bool, C: Any = "auto", epsilon: Any = "auto") -> list[dict[str, float]]:
     """The settings to compare, with the values that are given: neither None nor "auto"."""
-    fixed = {name: value for name, value in given.items() if value not in (None, "auto")}
-    grid = SETTINGS_OF_LABELS if classify else SETTINGS_OF_NUMBERS
-    settings = [{name: fixed.get(name, setting[name]) for name in setting} for setting in grid]
-    return [setting for i, setting in enumerate(settings) if setting not in settings[:i]]
+    costs = COSTS if C in (None, "auto") else [C]
+    if classify:
+        return [{"C": C} for C in costs]
+    tubes = TUBES if epsilon in (None, "auto") else [epsilon]
+    return [{"C": C, "epsilon": epsilon} for epsilon, C in product(tubes, costs)]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.core.blocks import reduce_rows, take_rows
-from mercerless.core.validation import weights_or_ones
+from mercerless.core.validation import UselessModelWarning, warn, weights_or_ones
 
 #: Bytes of a block of rows in passes over all rows.
 BLOCK_BYTES = 2**25
@@ -32,17 +32,15 @@ class Standardizer(NamedTuple):
     def fit(cls, A: Any, weight: NDArray | None = None) -> Self:
         """Learn mean and standard deviation of every column of A (n, d)."""
         weight = weights_or_ones(weight, len(A))
-        arrays = [A, weight / weight.sum()]
         total = partial(
             reduce_rows,
-            combine=np.add,
-            arrays=arrays,
+            arrays=[A, weight / weight.sum()],
             bytes_per_row=24.0 * A.shape[1],
             budget=BLOCK_BYTES,
         )
         first = take_rows(A, np.zeros(1, dtype=int))[0].astype(np.float64)
-        mean = first + total(partial(_moment, origin=first, power=1))
-        std = np.sqrt(total(partial(_moment, origin=mean, power=2)))
+        mean = first + total(partial(_shift, origin=first), np.add)
+        std = total(partial(_deviation, origin=mean), np.hypot)
         rounding = 1e-6 if A.dtype == np.float32 else 1e-13
         return cls(mean, np.where(std <= rounding * np.abs(mean), np.inf, std))
 
@@ -60,8 +58,15 @@ class Standardizer(NamedTuple):
         return self.mean + Z * self.spread
 
 
-def _moment(A: NDArray, share: NDArray, origin: NDArray, power: int) -> NDArray:
-    return share @ (A - origin) ** power
+def _shift(A: NDArray, share: NDArray, origin: NDArray) -> NDArray:
+    return share @ (A - origin)
+
+
+def _deviation(A: NDArray, share: NDArray, origin: NDArray) -> NDArray:
+    """Roots of the mean squares, which are taken in a power of two: none overflows or underflows."""
+    D = A - origin
+    unit = np.ldexp(1.0, np.frexp(np.abs(D).max(axis=0))[1])
+    return unit * np.sqrt(share @ (D / unit) ** 2)
 
 
 def length_scales(X: Any, weight: NDArray | None = None) -> NDArray:
@@ -71,10 +76,24 @@ def length_scales(X: Any, weight: NDArray | None = None) -> NDArray:
     scale far beyond its value, so that it has no effect.
     """
     units = Standardizer.fit(X, weight)
+    warn_if_nothing_varies(X, units.scale)
     varies = np.isfinite(units.scale)
-    size = np.where(units.mean == 0.0, 1.0, np.abs(units.mean))
+    size = np.clip(np.abs(units.mean), 1.0, 1e290)
     spread = np.where(varies, units.scale, FAR * size)
     return spread * np.sqrt(max(1, int(varies.sum())) / 2.0)
+
+
+def warn_if_nothing_varies(X: NDArray, scale: NDArray | float = 1.0) -> None:
+    """Warn if all rows but the extreme ones are equal, up to a thousandth of the scale of every feature."""
+    if len(X) < 10:
+        return
+    between = np.partition(X, (1, -2), axis=0)[1:-1]
+    if np.all(np.ptp(between, axis=0) <= 1e-3 * scale):
+        warn(
+            "X is constant, or constant but for one or two rows far from all others; correct or "
+            "leave out these rows, so that features have the scale of the others.",
+            UselessModelWarning,
+        )
 
 
 def kernel_unit(K: NDArray, weight: NDArray | None = None) -> float:

@@ -22,6 +22,7 @@ from mercerless.core.memory import row_blocks
 REMEDIES = {
     "could not convert string to float": "Encode words as numbers, or pass a data frame to TableClassifier or "
     "TableRegressor; strings are compared with kernel='levenshtein', and classes need a classifier.",
+    "Sparse data was passed": "Of sparse rows kernel='linear', 'cosine', 'rbf', 'chi2' and 'tanimoto' need no more.",
     "Expected 2D array": "Distances that pdist gives need scipy.spatial.distance.squareform(X) and "
     "kernel='precomputed'.",
     "Found array with dim": "Pass X.reshape(len(X), -1), or kernel='dtw' for series of channels.",
@@ -125,6 +126,11 @@ def as_items(X: Any) -> NDArray:
     return np.fromiter(X, dtype=object, count=len(X))
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array; does not import Dask."""
+    return type(X).__module__.startswith("dask.array")
+
+
 def check_matrix(X: Any, name: str = "X") -> None:
     """Raise if a matrix of comparisons, as it was given, has missing entries."""
     array = np.asarray(X) if hasattr(X, "__array__") else np.empty(0)
@@ -194,14 +200,17 @@ def align_columns(
     return X.iloc[:, [position[label] for label in known]]
 
 
+def as_frame(X: Any) -> Any:
+    """A matrix that knows the names of its items, as skbio's, as a data frame; anything else as it is."""
+    return X.to_data_frame() if hasattr(X, "to_data_frame") and hasattr(X, "ids") else X
+
+
 def align_matrix(X: Any, may_cut: bool) -> Any:
     """A data frame of comparisons with its columns in the order of its rows, if both have names.
 
-    If it `may_cut`, columns of further items are left out. Labels that number positions are ignored. A matrix of
-    another package that knows the names of its items, as skbio's, is a data frame.
+    If it `may_cut`, columns of further items are left out. Labels that number positions are ignored.
     """
-    if hasattr(X, "to_data_frame") and hasattr(X, "ids"):
-        X = X.to_data_frame()
+    X = as_frame(X)
     rows = labels_of(X, "index")
     columns = labels_of(X)
     if rows is None or columns is None or rows == columns:
@@ -227,7 +236,7 @@ def check_row_order(X: Any, **values: Any) -> None:
     tables = list(X.values()) if isinstance(X, dict) else [X]
     if isinstance(X, (list, tuple)):
         tables = [table for table in X if getattr(table, "ndim", 0) == 2]
-    rows = next((table.index for table in tables if _has_index(table)), None)
+    rows = next((table.index for table in map(as_frame, tables) if _has_index(table)), None)
     for name, given in values.items():
         if rows is None or not _has_index(given):
             continue

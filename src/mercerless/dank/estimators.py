@@ -17,14 +17,15 @@ from sklearn.svm import SVC, SVR
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from mercerless.core.basis import Basis, make_basis
-from mercerless.core.descent import GradientSearch
+from mercerless.core.descent import GradientSearch, check_search
 from mercerless.core.estimator import KernelPredictor, Progress, class_scores, pair_votes
-from mercerless.core.folds import fold_numbers, some_rows
+from mercerless.core.folds import some_rows
 from mercerless.core.kinds import warn_if_distances
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.tuning import (
     SCALES,
     choose_machine,
+    folds_of,
     held_out_blocks,
     order_by_content,
     settings_of,
@@ -181,15 +182,8 @@ class _DANK(KernelPredictor):
         check_number("rank_penalty", self.rank_penalty, zero=True)
         check_number("tol", self.tol)
         check_number("max_iter", self.max_iter, whole=True)
-        if self.search is None:
-            return
-        if not isinstance(self.search, GradientSearch):
-            raise ValueError(
-                f"search must be None or a mercerless.GradientSearch, not {self.search!r}."
-            )
-        check_number("n_restarts", self.search.n_restarts, whole=True, zero=True)
-        check_number("max_iter", self.search.max_iter, whole=True)
-        if isinstance(self.adaptivity, CenteringPenalty):
+        check_search(self.search)
+        if self.search is not None and isinstance(self.adaptivity, CenteringPenalty):
             raise ValueError(
                 "search chooses the centering penalty; give adaptivity a number to start from."
             )
@@ -267,21 +261,15 @@ class _DANK(KernelPredictor):
         rows = rows[order]
         y = y[rows]
         weight = weight[rows]
-        folds = []
-        for draw in range(LIMITS.n_draws):
-            fold_of = fold_numbers(
-                LIMITS.n_folds, K, y, classify=classify, precomputed=True, random_state=draw
-            )
-            folds += [np.flatnonzero(fold_of == k) for k in np.unique(fold_of)]
+        folds = folds_of(K, y, classify, LIMITS.n_folds, LIMITS.n_draws)
         kernels = [kernel]
         matrices = [K / size]  # libsvm keeps matrices in single precision
-        if isinstance(self.kernel, str) and self.kernel == "gaussian":
+        if self.kernel == "gaussian":
             # without the widest, which needs a C so large that F changes too much
             kernels = [Gaussian(scale * kernel.length_scale) for scale in SCALES[:-1]]
             matrices = [one(gram.items[rows]) for one in kernels]
         held_out = [partial(held_out_blocks, K, folds) for K in matrices]
-        name = type(self).__name__
-        best = choose_machine(held_out, y, settings, self._make, name, weight)
+        best = choose_machine(held_out, y, settings, self._make, type(self).__name__, weight)
         C = best.setting["C"] / kernel_unit(matrices[best.kernel], weight)
         C = min(C, LIMITS.largest_C) / size
         return Choice(kernels[best.kernel], C, best.setting.get("epsilon", 0.0))

@@ -15,14 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from mercerless.core.estimator import FittedEstimator, all_or_nothing
 from mercerless.core.folds import cv_of_rows, fold_numbers, some_rows
 from mercerless.core.memory import check_memory, row_blocks
-from mercerless.core.svm import stabilize
+from mercerless.core.svm import libsvm, stabilize
 from mercerless.core.threads import blas_threads
 from mercerless.core.tuning import (
     SCALES,
     Fold,
     choose_machine,
     held_out_blocks,
-    machine_on,
     settings_of,
     slices_of,
 )
@@ -50,14 +49,6 @@ class Candidate(NamedTuple):
 
     kernel: Any  # a Gaussian, or a hyper-kernel
     alpha: float | None = None  # None: the kernel is not learned
-
-
-class Choice(NamedTuple):
-    """The kernel and the machine's parameters with the smallest loss on held-out rows."""
-
-    candidate: Candidate
-    setting: dict[str, float]
-    results: list[dict]
 
 
 class _LearnedKernelMachine(FittedEstimator):
@@ -119,8 +110,13 @@ class _LearnedKernelMachine(FittedEstimator):
                 # a constant has no effect on a machine with an intercept
                 kernel = clone(fitted.kernel_).set_params(intercept=0.0)
             items, targets = items[order], targets[order]
-            K, projector = _flipped(kernel, kernel(items))
-            machine = machine_on(K, targets, self._make, setting, kernel_unit(K))
+            K = kernel(items)
+            projector = None
+            # libsvm stops anywhere if the kernel is indefinite, often far from a useful machine
+            if kernel.definite is not True:
+                K, projector, _ = stabilize(K)
+            relative = setting | {"C": setting["C"] / kernel_unit(K)}
+            machine = libsvm(self._make, K, targets, None, **relative)
         self._set_fitted(
             kernel_=kernel,
             learner_=fitted,
@@ -139,7 +135,8 @@ class _LearnedKernelMachine(FittedEstimator):
         items = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         values = []
         for rows in row_blocks(len(items), 16.0 * len(self.X_fit_)):
-            K = _projected(self.kernel_(items[rows], self.X_fit_), self.projector_)
+            K = self.kernel_(items[rows], self.X_fit_)
+            K = K if self.projector_ is None else K @ self.projector_
             values.append(getattr(self.machine_, method)(K))
         return np.concatenate(values)
 
@@ -162,8 +159,10 @@ class _LearnedKernelMachine(FittedEstimator):
         check_option("the learner's target", learner.target, self._target_kinds)
         return learner
 
-    def _choose(self, learner: HyperRidge | HyperSVR, X: NDArray, y: NDArray, cv: Any) -> Choice:
-        """Compare kernels, learned anew without each fold, and then the machine's parameters."""
+    def _choose(
+        self, learner: HyperRidge | HyperSVR, X: NDArray, y: NDArray, cv: Any
+    ) -> tuple[Candidate, dict[str, float], list[dict]]:
+        """The best kernel, learned anew without each fold, the machine's best setting, and losses of all kernels."""
         learner._regression(X, learner.target)  # checks the parameters before any work
         random = check_random_state(self.random_state)
         classify = self._make is SVC
@@ -175,7 +174,7 @@ class _LearnedKernelMachine(FittedEstimator):
         candidates = [Candidate(kernel) for kernel in plain]
         candidates += [Candidate(hyper, alpha) for hyper in hypers for alpha in alphas]
         if len(X) < LIMITS.fewest_items or len(candidates) * len(settings) == 1:
-            return Choice(candidates[0], settings[len(settings) // 2], [])
+            return candidates[0], settings[len(settings) // 2], []
         rows = some_rows(len(X), LIMITS.tune_items, random)
         cv = cv_of_rows(cv, rows, len(X), y, classify=classify)
         fold_of = fold_numbers(cv, X[rows], y[rows], classify=classify, random_state=random)
@@ -189,13 +188,12 @@ class _LearnedKernelMachine(FittedEstimator):
         for hyper in hypers:
             left_out = LeftOutItems(hyper, X, target, folds, pairs)
             held_out += [partial(_learned_blocks, left_out, alpha, X, folds) for alpha in alphas]
-        name = type(self).__name__
-        choice = choose_machine(held_out, y, settings, self._make, name, n_plain=len(plain))
+        choice = choose_machine(held_out, y, settings, self._make, type(self).__name__)
         results = [
             {**candidate._asdict(), "loss": loss}
             for candidate, loss in zip(candidates, choice.losses)
         ]
-        return Choice(candidates[choice.kernel], choice.setting, results)
+        return candidates[choice.kernel], choice.setting, results
 
     def _encode(self, y: NDArray) -> tuple[NDArray, dict[str, Any]]:
         """Checked targets as the machine sees them, and the fitted attributes that undo that."""
@@ -228,23 +226,8 @@ def _learned_blocks(
     for f, fold in enumerate(folds):
         rest = np.delete(X, fold, axis=0)
         kernel = left_out.kernel(f, alpha)
-        K, projector = _flipped(kernel, kernel(rest))
-        yield K, _projected(kernel(X[fold], rest), projector), fold
-
-
-def _flipped(kernel: Kernel, K: NDArray) -> tuple[NDArray, NDArray | None]:
-    """The matrix with its negative eigenvalues flipped, and the projector that flips them; None if there are none.
-
-    libsvm stops anywhere if the kernel is indefinite, often far from a useful machine; new rows get the same projector.
-    """
-    if kernel.definite is True:
-        return K, None
-    stable = stabilize(K)
-    return (K, None) if stable.n_negative == 0 else (stable.kernel, stable.projector)
-
-
-def _projected(K: NDArray, projector: NDArray | None) -> NDArray:
-    return K if projector is None else K @ projector
+        stable = stabilize(kernel(rest))
+        yield stable.kernel, kernel(X[fold], rest) @ stable.projector, fold
 
 
 class HyperClassifier(ClassifierMixin, _LearnedKernelMachine):
@@ -259,8 +242,7 @@ class HyperClassifier(ClassifierMixin, _LearnedKernelMachine):
     learner : HyperRidge, HyperSVR or None, default=None
         The learner, with all its options. If its hyper-kernel is a name, the search chooses its scale and penalty;
         with an object and an ``alpha`` (or ``C``) it chooses the machine's C only. None:
-        ``HyperRidge("gaussian")``, with plain Gaussians among the candidates, which a learned kernel has to beat by a
-        standard error.
+        ``HyperRidge("gaussian")``, with plain Gaussians among the candidates.
     C : float or None, default=None
         The machine's loss weight, relative to the variance of the items in feature space (the mean diagonal of the
         centered kernel matrix); None: by the search.
@@ -282,7 +264,7 @@ class HyperClassifier(ClassifierMixin, _LearnedKernelMachine):
     machine_ : sklearn.svm.SVC
         The machine on the matrix ``kernel_(X) @ projector_``.
     projector_ : ndarray of shape (n_samples, n_samples) or None
-        Flips the negative directions of the kernel matrix; None if it has none.
+        Flips the negative directions of the kernel matrix; None if the kernel is positive definite.
     X_fit_ : ndarray of shape (n_samples, n_features)
         The training items in the order of the machine's matrix.
     certificate_ : float

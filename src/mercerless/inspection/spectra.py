@@ -71,9 +71,7 @@ class SpectrumDisplay(Display):
         self, eigenvalues: ArrayLike, report: Indefiniteness | None = None, name: str | None = None
     ):
         self.eigenvalues = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
-        if report is None:
-            report = indefiniteness(self.eigenvalues)
-        self.report = report
+        self.report = report or indefiniteness(self.eigenvalues)
         self.name = name
 
     @classmethod
@@ -125,8 +123,7 @@ class SpectrumDisplay(Display):
         display : SpectrumDisplay
             The drawn display.
         """
-        if name is None:
-            name = type(estimator).__name__
+        name = name or type(estimator).__name__
         values = getattr(estimator, "eigenvalues_", None)
         if X is None and values is not None:
             return cls(values, name=name).plot(**kwargs)
@@ -269,8 +266,7 @@ class KernelMatrixDisplay(Display):
         display : KernelMatrixDisplay
             The drawn display.
         """
-        if name is None:
-            name = type(estimator).__name__
+        name = name or type(estimator).__name__
         return cls.from_matrix(_matrix_of(estimator, X), y, name=name, **kwargs)
 
     def _draw(self, ax: Any) -> None:

@@ -186,7 +186,10 @@ class Kernel(BaseEstimator):
     def _check_features(self, n_features: int) -> None:
         name = type(self).__name__
         for parameter in self.parameters:
-            value = np.asarray(getattr(self, parameter.name), dtype=float)
+            given = getattr(self, parameter.name)
+            if type(given) is float and 0.0 < given < np.inf:
+                continue  # mostly, and a small matrix takes microseconds
+            value = np.asarray(given, dtype=float)
             if value.ndim and not self._per_feature:
                 raise ValueError(f"{name} takes one {parameter.name}, not one per feature.")
             if value.ndim and value.shape != (n_features,):

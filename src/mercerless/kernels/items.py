@@ -16,6 +16,8 @@ from mercerless.core.validation import as_items, asymmetric_kernel
 from mercerless.kernels.base import Kernel, slices
 from mercerless.kernels.cached import Cached, digest
 
+#: Differences up to this share of the largest value are rounding: many functions compute in single precision.
+ROUNDING = 1e-5
 #: Numbers of the items of some pairs: those of the rows and those of the columns.
 Pairs = tuple[NDArray, NDArray]
 
@@ -37,10 +39,10 @@ class _OfItems(Kernel):
         return rows, columns, mirrors, Meter(n * (n + 1) // 2 if mirrors else n * m)
 
     def _check_directions(self, there: NDArray, back: NDArray, pairs: Pairs) -> None:
-        """Raise if values of pairs differ from those of the other direction by more than their precision."""
+        """Raise if values of pairs differ from those of the other direction by more than rounding."""
         largest = np.nanmax(np.abs([there, back]), initial=0.0)
         difference = np.nan_to_num(np.abs(there - back))
-        if not difference.max(initial=0.0) > precision_of(there) * largest:
+        if not difference.max(initial=0.0) > ROUNDING * largest:
             return
         k = int(difference.argmax())
         i, j = pairs
@@ -60,7 +62,7 @@ class PairFunction(_OfItems):
         matrix. `Cached` keeps its values for later calls.
     symmetric : bool, default=True
         Whether ``function(a, b) == function(b, a)``: then a square matrix costs half the calls. A few pairs are
-        compared in both directions; if they differ by more than the precision of the values, this raises.
+        compared in both directions; if they differ by more than 1e-5 of the largest value, this raises.
     n_jobs : int or None, default=None
         How many `joblib` workers call the function.
 
@@ -195,14 +197,6 @@ def _number(value: Any) -> float:
     return number
 
 
-def precision_of(values: NDArray) -> float:
-    """The relative rounding of values: of single precision if all of them fit it."""
-    known = values[~np.isnan(values)]
-    in_single = known.astype(np.float32).astype(np.float64) == known
-    has_fractions = np.any(known != np.round(known))
-    return 1e-5 if has_fractions and in_single.all() else 1e-8
-
-
 class MatrixFunction(_OfItems):
     """A kernel from a function of two lists that returns the matrix of all pairs, as many packages offer.
 
@@ -216,7 +210,7 @@ class MatrixFunction(_OfItems):
         the first and a column per item of the second. A value must depend on its two items only.
     symmetric : bool, default=True
         Whether ``function(A, B)`` is the transpose of ``function(B, A)``: then a square matrix costs half the
-        comparisons. Raises if values that are computed in both directions differ by more than their precision.
+        comparisons. Raises if values that are computed in both directions differ by more than 1e-5 of the largest.
 
     See Also
     --------
@@ -253,7 +247,9 @@ class MatrixFunction(_OfItems):
         self._check_items(columns)
         n, m = len(rows), len(columns)
         K = np.empty((n, m))
-        for block in row_blocks(n, m, self._pairs_at_once):
+        # of a symmetric matrix in eight parts little more than half is computed
+        at_once = min(self._pairs_at_once, n * m // 8) if mirrors else self._pairs_at_once
+        for block in row_blocks(n, m, at_once):
             start = block.start if mirrors else 0
             values = self._block(rows[block], columns[start:], block.start, start)
             if mirrors:
@@ -287,7 +283,7 @@ class MatrixFunction(_OfItems):
         last = K.shape[1] - 1
         alone = self._block(rows[:1], columns[-1:], 0, last)[0, 0]
         among = K[0, -1]
-        if abs(alone - among) > 10 * precision_of(K[0]) * np.abs(K[0]).max():
+        if abs(alone - among) > 10 * ROUNDING * np.abs(K[0]).max():
             raise ValueError(
                 f"The kernel function of two lists gives items 0 and {last} the value {among:.6g} "
                 f"among the others and {alone:.6g} alone; a value must depend on its two items only."

@@ -50,7 +50,7 @@ class _Local(Kernel):
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
         """``k(x, y_j)`` with the bandwidths of center ``j`` in column ``j``; float32 when both are."""
         X, Y, widths = self._check_arguments(X, Y)
-        if len(Y) and np.all(widths == widths[0]):
+        if len(Y) and (widths == widths[0]).all():
             return self._shared_value(X, Y, widths[0])
         out = np.empty((len(Y), len(X)), dtype=X.dtype)
         prepared = self._prepare_blocks(Y, widths)
@@ -98,7 +98,7 @@ class _Local(Kernel):
                 f"have shape {Y.shape}; "
                 "give one bandwidth, one per feature, or one row of them per center."
             )
-        if not (np.all(np.isfinite(widths)) and np.all(widths > 0)):
+        if not (0.0 < widths.min() and widths.max() < np.inf):
             raise ValueError(f"{type(self).__name__} needs finite, positive bandwidths.")
         return X, Y, np.broadcast_to(widths, Y.shape)
 
@@ -149,7 +149,7 @@ class _LocalQuadratic(_Local):
         W = widths**-2
         WS = W * S
         sizes = np.einsum("jk,jk->j", WS, S)
-        coefficients = np.hstack([-2 * WS, W, sizes[:, None]])
+        coefficients = np.concatenate([-2 * WS, W, sizes[:, None]], axis=1)
         limits = limits_of_squares(self._shared()._limits, sizes, Y.shape[1])
         return _Quadratic(Y, widths, shift, S, W, coefficients, limits)
 

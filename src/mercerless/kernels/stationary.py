@@ -10,6 +10,9 @@ from scipy.spatial.distance import cdist
 from mercerless.core.validation import check_real
 from mercerless.kernels.base import Kernel, Parameter, cached_pieces, slices
 
+#: Rows and columns of no pairs.
+NO_PAIRS = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+
 
 class Stationary(Kernel):
     """Kernels of a distance: a subclass gives ``_profile``, in place, and ``_slope``."""
@@ -61,8 +64,9 @@ class _Squares(NamedTuple):
                 vv = np.einsum("ij,ij->i", V, V)
             factors = None
             if X.shape[1] < 128 or Y is not X:
-                left = np.column_stack([U, uu, np.ones_like(uu)])
-                factors = left, np.column_stack([-2 * V, np.ones_like(vv), vv]).T
+                left = np.concatenate([U, uu[:, None], np.ones_like(uu)[:, None]], axis=1)
+                right = np.concatenate([-2 * V, np.ones_like(vv)[:, None], vv[:, None]], axis=1)
+                factors = left, right.T
             return cls(U, V, uu, vv, factors, limits_of_squares(limits, uu, X.shape[1]))
 
     def product(self, rows: slice, columns: slice, out: NDArray) -> NDArray:
@@ -83,8 +87,10 @@ class _Squares(NamedTuple):
         if self.V is self.U:
             first_row, last_row, _ = rows.indices(len(self.U))
             first_column, last_column, _ = columns.indices(len(self.U))
-            own = np.arange(max(first_row, first_column), min(last_row, last_column))
-            out[own - first_row, own - first_column] = np.inf
+            first, last = max(first_row, first_column), min(last_row, last_column)
+            np.fill_diagonal(
+                out[first - first_row : last - first_row, first - first_column :], np.inf
+            )
         return out
 
 
@@ -109,21 +115,20 @@ def limits_of_squares(
 
 def gaussian_limits(errors: NDArray, tolerance: float) -> NDArray:
     """Squares q up to which their errors change ``exp(-q / 2)`` by more than the tolerance; -inf for none."""
-    with np.errstate(divide="ignore"):
-        limits = 2 * np.log(0.5 * errors / tolerance)
-    return np.where(limits > 0, limits, -np.inf)
+    limits = 2 * np.log(np.maximum(0.5 * errors / tolerance, 1))
+    limits[limits == 0] = -np.inf
+    return limits
 
 
 def close_pairs(q: NDArray, limits: NDArray) -> tuple[NDArray, NDArray]:
     """Rows and columns of the squares that are not above the limits of their rows; negative others are set to 0."""
-    smallest = q.min(axis=1)  # cheap, and for most rows the end of the matter
-    is_suspect = ~(smallest > limits)  # also true for overflows, which are nan
-    pairs = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
-    if is_suspect.any():
-        suspects = np.flatnonzero(is_suspect)
+    smallest = q.min()  # cheap, and mostly the end of the matter
+    pairs = NO_PAIRS
+    if not smallest > limits.max():  # also true for overflows, which are nan
+        suspects = np.flatnonzero(~(q.min(axis=1) > limits))
         rows, columns = np.nonzero(~(q[suspects] > limits[suspects, None]))
         pairs = suspects[rows], columns
-    if not smallest.min() >= 0:
+    if not smallest >= 0:
         np.maximum(q, 0, out=q)
     return pairs
 

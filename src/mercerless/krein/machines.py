@@ -12,13 +12,18 @@ from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.svm import SVC, SVR
 from sklearn.utils import column_or_1d
 
-from mercerless.core.basis import Basis
 from mercerless.core.blocks import blockwise
 from mercerless.core.estimator import pair_votes
-from mercerless.core.folds import fold_numbers, some_rows
+from mercerless.core.folds import some_rows
 from mercerless.core.memory import check_memory
-from mercerless.core.svm import Machine, hinge_machines, stabilize, tube_machine
-from mercerless.core.tuning import SCALES, choose_machine, held_out_blocks, settings_of
+from mercerless.core.svm import (
+    Machine,
+    hinge_machines,
+    single_precision_unit,
+    stabilize,
+    tube_machine,
+)
+from mercerless.core.tuning import SCALES, choose_machine, folds_of, held_out_blocks, settings_of
 from mercerless.core.units import Standardizer, kernel_unit
 from mercerless.core.validation import check_classes, check_number, check_targets, check_weight
 from mercerless.kernels import Gaussian
@@ -31,8 +36,8 @@ class _KreinMachine(KreinModel):
 
     C: float | str
     negative_penalty: float
-    #: Factors of the default kernel's length scale to choose from, the first unless another is clearly better.
-    _scales: tuple[float, ...] = ()
+    #: Factors of the default kernel's length scale to choose from.
+    _scales: tuple[float, ...] = (1.0,)
 
     def _fit(
         self,
@@ -57,16 +62,16 @@ class _KreinMachine(KreinModel):
             check_memory(LIMITS.machine_bytes * n**2, f"The machine of {n} items", remedy=remedy)
             C: Any = self.C
             rows = some_rows(n, LIMITS.tuned_rows, 0)
-            is_default = isinstance(self.kernel, str) and self.kernel == "gaussian"
-            if C == "auto" and is_default and self._scales:
+            if C == "auto" and self.kernel == "gaussian":
                 kernels = [Gaussian(scale * basis.kernel.length_scale) for scale in self._scales]
                 matrices = [kernel(basis.take(rows)) for kernel in kernels]
-                best, C = self._choose(matrices, basis, rows, target, weight)
+                best, C = self._choose(matrices, target[rows], weight[rows])
                 basis = basis.with_kernel(kernels[best])
             flipped = stabilize(self._matrix(basis), self.negative_penalty, weight)
             if C == "auto":
                 of_rows = flipped.kernel[np.ix_(rows, rows)]
-                _, C = self._choose([of_rows], basis, rows, target, weight)
+                of_rows /= single_precision_unit(of_rows)
+                _, C = self._choose([of_rows], target[rows], weight[rows])
             C = float(C) / kernel_unit(flipped.kernel, weight)
             machines = self._machines(flipped.kernel, target, C, weight)
             progress.step({"stage": "machines"})
@@ -90,30 +95,22 @@ class _KreinMachine(KreinModel):
         )
 
     def _choose(
-        self, matrices: list[NDArray], basis: Basis, rows: NDArray, target: NDArray, weight: NDArray
+        self, matrices: list[NDArray], target: NDArray, weight: NDArray
     ) -> tuple[int, float]:
-        """The number of the best positive matrix of these rows, and C, chosen on folds.
+        """The number of the best positive matrix, and C, chosen on folds.
 
         The folds share one factorization, of the flipped matrix of all rows; it uses no targets.
         """
-        if len(rows) < LIMITS.tuned_folds:
+        if len(target) < LIMITS.tuned_folds:
             return 0, 1.0
         classify = is_classifier(self)
-        fold_of = fold_numbers(
-            LIMITS.tuned_folds,
-            basis.take(rows),
-            target[rows],
-            classify=classify,
-            precomputed=basis.given_as_matrix,
-            random_state=0,
-        )
-        folds = [np.flatnonzero(fold_of == fold) for fold in np.unique(fold_of)]
+        folds = folds_of(matrices[0], target, classify, LIMITS.tuned_folds)
         settings = settings_of(classify, epsilon=getattr(self, "epsilon", None))
         if not classify:
             settings.pop()  # the strongest takes long and gains nothing
         matrices_of = [partial(held_out_blocks, K, folds) for K in matrices]
         make = SVC if classify else SVR
-        choice = choose_machine(matrices_of, target[rows], settings, make, weight[rows], n_plain=1)
+        choice = choose_machine(matrices_of, target, settings, make, type(self).__name__, weight)
         return choice.kernel, choice.setting["C"]
 
     def _machines(
@@ -250,7 +247,7 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         A kernel object, ``"precomputed"``, one of scikit-learn's metric names, or a function of two items.
     C : float or "auto", default="auto"
         Inverse strength of the penalty, for items and targets of variance one. "auto" as of `KreinSVC`, up to 100; for
-        the default kernel it also chooses the length scale, a wider or narrower one if better by a standard error.
+        the default kernel it also chooses the length scale.
     epsilon : float, default=0.1
         Half the width of the tube without loss, in standard deviations of y.
     negative_penalty, tol, max_iter : object
@@ -282,7 +279,7 @@ class KreinSVR(RegressorMixin, _KreinMachine):
     True
     """
 
-    _scales = (1.0, *SCALES[:-1])  # the widest needs a C that takes long
+    _scales = SCALES[:-1]  # the widest needs a C that takes long
 
     def __init__(
         self,

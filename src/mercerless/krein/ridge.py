@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercerless.core.blocks import blockwise, is_dask
 from mercerless.core.calibration import calibrate_scores, cross_calibrate
 from mercerless.core.conformal import ConformalMixin
-from mercerless.core.descent import GradientSearch
+from mercerless.core.descent import GradientSearch, check_search
 from mercerless.core.estimator import GroupedPredictor, class_scores, signed_targets
 from mercerless.core.folds import (
     OutOfFold,
@@ -48,6 +48,7 @@ from mercerless.krein.selection import (
     LandmarkProblem,
     Problem,
     Sphere,
+    best_gaussian,
     held_out_scores,
     least,
     make_candidates,
@@ -131,6 +132,10 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
         rows = KreinRows(basis, Y.reshape(len(Y), -1)[basis.rows], weight[basis.rows], folds)
         if labels is not None and rows.n_folds < 2:
             raise ValueError("cv must have at least two folds, which calibrate the scores.")
+        chooses = self.kernel == "gaussian" and self.alpha_positive is None and rows.n_folds > 1
+        if chooses and labels is None:
+            # .033 more R2 on 20 sets, standard error .010; nothing for classes
+            rows = rows._replace(basis=basis.with_kernel(best_gaussian(rows)))
         with self._progress() as progress:
             if self.search is not None:
                 what = f"The gradient for {len(rows.Y)} items"
@@ -207,10 +212,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, KreinModel, GroupedPredic
             raise ValueError(
                 f"constraint must be None, Sphere(radius) or Ball(radius), got {self.constraint!r}."
             )
-        if self.search is not None and not isinstance(self.search, GradientSearch):
-            raise ValueError(
-                f"search must be None (a grid) or GradientSearch(), got {self.search!r}."
-            )
+        check_search(self.search)
         if self.landmarks is not None and self.landmarks != "auto":
             as_landmarks(self.landmarks)
             if self.search is not None:
@@ -341,7 +343,9 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
     Parameters
     ----------
     kernel : str, Kernel or callable, default="gaussian"
-        A kernel object, ``"precomputed"``, one of scikit-learn's metric names, or a function of two items.
+        A kernel object, ``"precomputed"``, one of scikit-learn's metric names, or a function of two items. "gaussian"
+        has a length scale for each feature, in units of its spread; if `alpha_positive` is not given, their common
+        factor is chosen on the folds, of 600 rows at most.
     alpha_positive, alpha_negative : float, array-like or None, default=None
         Penalties of f+ and f-. Arrays are the grid that cross-validation chooses from. None: 17 values of
         ``n alpha_positive / max|eigenvalue|`` from 1e-7 to 10, and ``alpha_negative / alpha_positive`` of .01, .1, 1,

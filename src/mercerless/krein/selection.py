@@ -19,6 +19,9 @@ from mercerless.core.basis import Basis
 from mercerless.core.blocks import reduce_rows, take_rows
 from mercerless.core.folds import some_rows
 from mercerless.core.memory import memory_budget, row_blocks
+from mercerless.core.tuning import SCALES, held_out_blocks, ridge_losses
+from mercerless.core.units import Standardizer
+from mercerless.kernels import Gaussian
 from mercerless.krein.solver import (
     KreinSystem,
     augmented_rows,
@@ -183,6 +186,17 @@ class KreinRows(NamedTuple):
     def n_folds(self) -> int:
         """How many folds there are."""
         return int(self.folds.max()) + 1
+
+
+def best_gaussian(rows: KreinRows) -> Gaussian:
+    """The default kernel, with the factor of its length scales that ridge regression prefers on the folds."""
+    chosen = some_rows(len(rows.Y), LIMITS.tuned_rows, 0)
+    items = take_rows(rows.basis.items, chosen)
+    folds = [np.flatnonzero(rows.folds[chosen] == fold) for fold in range(rows.n_folds)]
+    Y = Standardizer.fit(rows.Y, rows.weight)(rows.Y[chosen])
+    kernels = [Gaussian(scale * rows.basis.kernel.length_scale) for scale in SCALES]
+    losses = [ridge_losses(held_out_blocks(kernel(items), folds), Y) for kernel in kernels]
+    return kernels[int(np.argmin(np.array(losses) @ rows.weight[chosen]))]
 
 
 class KreinFold(NamedTuple):

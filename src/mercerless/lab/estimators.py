@@ -36,7 +36,7 @@ from mercerless.core.memory import check_memory, row_blocks
 from mercerless.core.optional import with_callbacks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers
 from mercerless.core.threads import one_blas_thread
-from mercerless.core.units import BLOCK_BYTES, Standardizer
+from mercerless.core.units import BLOCK_BYTES, Standardizer, warn_if_nothing_varies
 from mercerless.core.validation import (
     check_classes,
     check_labels,
@@ -259,6 +259,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         self._check_memory(len(numbers), d, learner, np.dtype(dtype).itemsize)
         weight = training.weight / training.weight.mean()
         rows = Rows(scaling(take_rows(X, numbers), dtype), training.Y[numbers], weight[numbers])
+        warn_if_nothing_varies(rows.X)
         folds = self._folds(training, numbers, rows, random)
         if folds:
             validated = learner.validate(rows, folds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from mercerless.core.validation import check_number, check_option
 from mercerless.lab.solver import LocalRegression, State
@@ -112,14 +114,14 @@ def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: in
     # k-means on at most 20,000 rows; every center takes its nearest row that is still free
     rows = np.sort(random.permutation(n)[:20_000])
     Z = X[rows]
-    if not _has_distinct_rows(Z, n_support):
-        return random.permutation(n)[:n_support]
     options = {"n_init": 1, "random_state": random}
     if len(Z) > 4000:
         means = MiniBatchKMeans(n_support, max_iter=20, batch_size=4096, **options)
     else:
         means = KMeans(n_support, max_iter=30, **options)
-    distances = means.fit(Z).transform(Z)
+    with warnings.catch_warnings():  # of fewer clusters than centers, which are rows all the same
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        distances = means.fit(Z).transform(Z)
     free = np.ones(len(Z), dtype=bool)
     chosen = np.empty(n_support, dtype=int)
     for j in range(n_support):
@@ -129,12 +131,6 @@ def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: in
         free[i] = False
         chosen[j] = i
     return rows[chosen]
-
-
-def _has_distinct_rows(Z: NDArray, number: int) -> bool:
-    """Whether there are so many distinct rows; the first ones are usually enough to see it."""
-    first = np.unique(Z[: 4 * number], axis=0)
-    return len(first) >= number or len(np.unique(Z, axis=0)) >= number
 
 
 def grow(

@@ -161,7 +161,7 @@ class Block:
         widths = (1.0,) if classify and self.all_items else (1.0, 0.3)
         profiles = [(width, penalty) for width in widths for penalty in PENALTIES[:4]]
         powers = (2, 1) if classify else (2, 1, 0)
-        gaussians = [(power, penalty) for power in powers for penalty in PENALTIES[1:4]]
+        gaussians = [(power, penalty) for power in powers for penalty in PENALTIES[1:5]]
         families: list[Family] = [
             Gaussians("gaussian", gaussians),
             Profiles("profiles", profiles),

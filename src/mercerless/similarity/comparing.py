@@ -11,7 +11,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.basis import Basis, MatrixBasis, is_precomputed, make_basis
-from mercerless.core.blocks import is_dask, map_rows
+from mercerless.core.blocks import map_rows
 from mercerless.core.estimator import GroupedPredictor, check_diagonal
 from mercerless.core.memory import check_memory, format_bytes, memory_budget
 from mercerless.core.validation import (
@@ -20,6 +20,7 @@ from mercerless.core.validation import (
     check_real,
     check_square,
     check_symmetric,
+    is_dask,
     is_rounding,
     relative_asymmetry,
     warn,
@@ -78,24 +79,23 @@ class ComparesItems(GroupedPredictor):
     unit_: float | None  # of sparse distances
     _used: NDArray  # positions of the training hits that carry weight
 
-    def _check_parameters(self) -> None:
-        check_option("direction", self.direction, DIRECTIONS)
-        check_option("kind", self.kind, ("auto", *KINDS))
-        if center_bandwidths(self.kernel):
-            raise ValueError(
-                "The kernel has bandwidths for every training item, and new items have none; use "
-                "one bandwidth per feature, or AsymmetricRidge, which needs none of new items."
-            )
-
     # training
 
     def _training_blocks(self, X: Any, weight: NDArray) -> tuple[dict[str, Any], dict[str, Any]]:
         """Blocks of the rows that carry weight, and the attributes with which new rows are compared."""
-        self._check_parameters()
-        if issparse(X):
+        check_option("direction", self.direction, DIRECTIONS)
+        check_option("kind", self.kind, ("auto", *KINDS))
+        if issparse(X) and is_precomputed(self.kernel):
             return self._training_hits(X, weight)
         kernel, items = self._train_items(X, weight)
-        check_kind_of_kernel(kernel, self.kind)
+        if not is_precomputed(kernel):
+            check_kind_of_kernel(kernel, self.kind)
+            if center_bandwidths(kernel):
+                raise ValueError(
+                    "The kernel has bandwidths for every training item, and new items have none; "
+                    "use one bandwidth per feature, or AsymmetricRidge, which needs none of new "
+                    "items."
+                )
         check_consistent_length(items, weight)
         if is_precomputed(self.kernel) and self._columns_are_landmarks(items):
             return self._with_given_columns(kernel, items, weight)
@@ -202,8 +202,6 @@ class ComparesItems(GroupedPredictor):
 
     def _training_hits(self, X: Any, weight: NDArray) -> tuple[dict, dict]:
         """Hits of the items that carry weight among each other."""
-        if not is_precomputed(self.kernel):
-            raise ValueError("A sparse X holds similarities; pass kernel='precomputed'.")
         self._forget_columns()
         hits = check_hits(X, "X")
         n = len(weight)
@@ -339,18 +337,9 @@ class ComparesItems(GroupedPredictor):
     def _check_new(self, X: Any, diag: Any, reverse: Any) -> NewItems:
         """New items, checked."""
         check_is_fitted(self)
-        if issparse(X) or "unit_" in vars(self):
-            return self._check_new_hits(X, reverse)
         is_matrix = is_precomputed(self.kernel)
-        shape = (getattr(X, "shape", None) or np.asarray(X).shape) if is_matrix else ()
-        if len(shape) == 2 and not hasattr(X, "iloc"):
-            n_columns = shape[1]
-            if n_columns != self.n_features_in_:
-                raise ValueError(
-                    f"X has {n_columns} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input: one row per new item, and a column "
-                    "for each item that the training rows were compared with."
-                )
+        if (issparse(X) and is_matrix) or "unit_" in vars(self):
+            return self._check_new_hits(X, reverse)
         items = self._test_items(X)
         back = None
         if reverse is not None:

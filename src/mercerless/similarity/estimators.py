@@ -255,7 +255,7 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
         tags = super().__sklearn_tags__()
         # columns that are landmarks are not the rows' items: cross-validation splits rows only
         tags.input_tags.pairwise = tags.input_tags.pairwise and not self._names_columns
-        tags.input_tags.sparse = is_precomputed(self.kernel)
+        tags.input_tags.sparse |= is_precomputed(self.kernel)
         return tags
 
 

@@ -118,8 +118,7 @@ def solved_for_rows(family: Family, known: Any, Y: NDArray) -> Family | None:
     """The family solved for every training row by itself, if it is linear in the targets."""
     if isinstance(family, ClassDistances):
         return None
-    dtype = known.weight.dtype
-    return family.prepared(known, Y.astype(dtype)).with_targets(known, np.eye(len(Y), dtype=dtype))
+    return family.fit(known, Y, np.eye(len(Y), dtype=known.weight.dtype))
 
 
 def split_scores(

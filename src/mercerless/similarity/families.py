@@ -2,7 +2,7 @@
 
 A family learns from a block of training rows and their targets (+-1 for every class, or standardized numbers), and
 scores blocks of new rows. It holds several settings, which share their features. All families but `ClassDistances` are
-linear in the targets once `prepare` has seen them: ``score = sum_j h_j(x) y_j``, which `with_targets` exploits.
+linear in the targets once `prepare` has seen them: ``score = sum_j h_j(x) y_j``, where explanations find the h_j.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,29 +45,21 @@ class Family:
         kept.settings = tuple(self.settings[place] for place in places)
         return kept
 
-    def fit(self, known: Any, Y: NDArray) -> Self:
-        """The family fitted to the targets (n, q) of a block's rows."""
+    def fit(self, known: Any, Y: NDArray, columns: NDArray | None = None) -> Self:
+        """The family fitted to the targets (n, q) of a block's rows, or solved for other `columns` in their place."""
+        fitted = copy(self)
         Y = Y.astype(known.weight.dtype)
-        fitted = self.prepared(known, Y).with_targets(known, Y)
+        fitted.prepare(known, Y)
+        columns = Y if columns is None else columns
+        fitted.mean = known.weight @ columns / known.weight.sum()
+        fitted.solve(known, columns)
         for name in fitted.solving:
             vars(fitted).pop(name, None)
         return fitted
 
-    def prepared(self, known: Any, Y: NDArray) -> Self:
-        """The family with all that does not depend on the targets, or not linearly."""
-        family = copy(self)
-        family.prepare(known, Y)
-        return family
-
-    def with_targets(self, known: Any, Y: NDArray) -> Self:
-        """A prepared family solved for these targets, such as the identity matrix."""
-        fitted = copy(self)
-        fitted.mean = known.weight @ Y / known.weight.sum()
-        fitted.solve(known, Y)
-        return fitted
-
     def prepare(self, known: Any, Y: NDArray) -> None:
-        """Set the attributes of `prepared`."""
+        """Set what does not depend on the targets, or not linearly."""
+        self.unit = known.unit
 
     def solve(self, known: Any, Y: NDArray) -> None:
         """Set what is linear in the targets."""
@@ -86,11 +78,9 @@ class Spectral(Family):
     def described(self, setting: Any) -> tuple[str, Any]:
         return setting
 
-    def prepare(self, known: Any, Y: NDArray) -> None:
+    def solve(self, known: Any, Y: NDArray) -> None:
         self.share = known.weight / known.weight.sum()
         self.columns = self.share @ known.similarities
-
-    def solve(self, known: Any, Y: NDArray) -> None:
         values = known.spectrum.values
         changes = {"clip": np.maximum(values, 0.0), "flip": np.abs(values), "square": values**2}
         is_zero = np.abs(values) <= 1e-6 * np.abs(values).max()
@@ -159,11 +149,9 @@ class Ridge(Family):
 class Gaussians(Ridge):
     """Functions of the distances d to the centers.
 
-    The variants are 2: ``exp(-3 d^2 / unit)``, 1: ``exp(-d / sqrt(unit))``, and 0: d.
+    The variants are 2: ``exp(-3 d^2 / unit)``, 1: ``exp(-d / sqrt(unit))``, and 0: d. The penalty .1 is worth
+    -.0008 +- .0004 of log-loss on 43 sets, and -.6 +- .5 % of squared error on 11.
     """
-
-    def prepare(self, known: Any, Y: NDArray) -> None:
-        self.unit = known.unit
 
     def features(self, block: Any, variant: Any) -> NDArray:
         if variant == 2:
@@ -175,9 +163,6 @@ class Gaussians(Ridge):
 
 class Affinities(Ridge):
     """Base of the families on affinities: similarities, or Gaussians of distances."""
-
-    def prepare(self, known: Any, Y: NDArray) -> None:
-        self.unit = known.unit
 
     def affinities(self, block: Any) -> NDArray:
         """Affinities of rows to centers."""

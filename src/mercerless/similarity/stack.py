@@ -159,13 +159,13 @@ def fit_stack(
     judged = judged[order]
     scores = np.concatenate(list(run(held_out_scores, splits)), axis=1)[:, order]
     weight = weight[judged]
-    column = choose_column(scores, targets, weight, judged, kinds)
     if not classify:
+        column = choose_column(scores, targets, weight, judged, kinds)
         targets = targets._replace(Y=targets.Y[:, column])
         scores = scores[:, :, column]
     target = targets.of_average(judged)
     average = average_of(
-        scores, target, weight, classify=classify, kinds=kinds, parts=parts[judged]
+        scores, target, weight, classify=classify, kinds=kinds, parts=parts[judged], by_gain=True
     )
     assert average.out_of_fold is not None
     warn_if_no_better(average.out_of_fold, targets.Y[judged], weight, classify)
@@ -199,13 +199,15 @@ def choose_column(
     scores: NDArray, targets: Targets, weight: NDArray, judged: NDArray, kinds: Sequence
 ) -> list[int]:
     """Which column of targets serves: cut numbers, unless the held-out error of plain ones is clearly lower."""
-    if targets.classify or targets.Y.shape[1] == 1:
+    if targets.Y.shape[1] == 1:
         return [0]
     Y = targets.Y[judged]
     losses = []
     for column in ([0], [1]):
         values = scores[:, :, column]
-        average = average_of(values, Y[:, column], weight, classify=False, kinds=kinds)
+        average = average_of(
+            values, Y[:, column], weight, classify=False, kinds=kinds, by_gain=True
+        )
         losses.append((average(values[average.kept])[:, 0] - Y[:, 0]) ** 2)
     return [0] if paired_z(losses[0], losses[1], weight) > FENCE_ERRORS else [1]
 
@@ -266,7 +268,9 @@ def warn_if_no_better(prediction: NDArray, Y: NDArray, weight: NDArray, classify
     """
     if classify:
         Y = (Y > 0.0).astype(float)
-    constant = leave_one_out_constant(Y, weight)
+        constant = leave_one_out_constant(Y, weight)
+    else:  # targets are standardized by all rows
+        constant = ((Y - np.average(Y, axis=0, weights=weight)) ** 2).sum(axis=1)
     mean = float(np.average(constant, weights=weight))
     if not np.all(np.isfinite(constant)) or mean == 0.0:
         return
