@@ -1,10 +1,10 @@
-"""Small transformers that make scikit-learn's baselines work on any data of a comparison."""
+"""A transformer that makes scikit-learn's neighbors work on similarities."""
 
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 
@@ -24,21 +24,3 @@ class LargestMinus(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = True
         return tags
-
-
-class CodedClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier of any labels around one that takes only the numbers 0, 1, 2, ..."""
-
-    def __init__(self, estimator: Any):
-        self.estimator = estimator
-
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        self.estimator_ = clone(self.estimator).fit(X, codes)
-        return self
-
-    def predict_proba(self, X: Any) -> NDArray:
-        return self.estimator_.predict_proba(X)
-
-    def predict(self, X: Any) -> NDArray:
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]

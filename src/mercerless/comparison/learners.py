@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 import mercerless
-from mercerless.comparison.baselines import CodedClassifier, LargestMinus
+from mercerless.comparison.baselines import LargestMinus
 from mercerless.comparison.problem import Problem
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer, symmetrize
 
@@ -187,9 +187,7 @@ def installed(
     problem: Problem, package: str, names: tuple[str, str], parameters: dict[str, Any]
 ) -> BaseEstimator:
     """Gradient boosting of another package."""
-    name = choose(problem, *names)
-    estimator = getattr(import_module(package), name)(**parameters)
-    return encode(CodedClassifier(estimator) if name == "XGBClassifier" else estimator)
+    return encode(getattr(import_module(package), choose(problem, *names))(**parameters))
 
 
 def on_numbers(problem: Problem, names: tuple[str, str]) -> BaseEstimator:
@@ -273,16 +271,14 @@ def grids(problem: Problem) -> dict[str, dict[str, Sequence[Any]]]:
 
 
 #: Boosting of other packages, which run if they are installed.
-PACKAGES = (
-    ("lightgbm", "LightGBM", ("LGBMClassifier", "LGBMRegressor"), {"verbose": -1, "n_jobs": 1}),
-    ("xgboost", "XGBoost", ("XGBClassifier", "XGBRegressor"), {"n_jobs": 1}),
-    (
-        "catboost",
+PACKAGES: dict[str, tuple[str, tuple[str, str], dict[str, Any]]] = {
+    "lightgbm": ("LightGBM", ("LGBMClassifier", "LGBMRegressor"), {"verbose": -1, "n_jobs": 1}),
+    "catboost": (
         "CatBoost",
         ("CatBoostClassifier", "CatBoostRegressor"),
         {"verbose": False, "thread_count": 1, "allow_writing_files": False},
     ),
-)
+}
 #: Machines of this library that run on tables if they are requested.
 MACHINES = (
     ("dank", "Data-adaptive kernel", ("DANKClassifier", "DANKRegressor")),
@@ -299,7 +295,7 @@ LEARNERS: tuple[Learner, ...] = (
     Learner("svm", "Support vector machine", machine),
     *(
         Learner(name, title, partial(installed, package=name, names=names, parameters=parameters))
-        for name, title, names, parameters in PACKAGES
+        for name, (title, names, parameters) in PACKAGES.items()
     ),
     *(
         Learner(name, title, partial(on_numbers, names=names), on_request=True)
@@ -319,8 +315,7 @@ LEARNERS: tuple[Learner, ...] = (
 
 def applies(learner: Learner, problem: Problem) -> bool:
     """Whether a learner is made for this data."""
-    is_package = any(learner.name == name for name, *_ in PACKAGES)
-    if is_package and find_spec(learner.name) is None:
+    if learner.name in PACKAGES and find_spec(learner.name) is None:
         return False
     if learner.takes == "matrix":
         return not problem.is_table

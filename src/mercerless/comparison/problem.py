@@ -286,12 +286,8 @@ def check_objects(X: Any, kind: str | None, kernel: Any) -> tuple[Any, str, Any]
 
 def series_table(items: Sequence[NDArray]) -> pd.DataFrame:
     """A column per channel and point in time."""
-    first = np.atleast_2d(items[0])
-    n_channels, n_times = first.shape
-    names = [f"t{j + 1}" for j in range(n_times)]
-    if n_channels > 1:
-        names = [f"channel {i + 1} {name}" for i in range(n_channels) for name in names]
-    return pd.DataFrame(np.array([np.ravel(item) for item in items]), columns=names)
+    frame = pd.DataFrame([np.ravel(item) for item in items])
+    return frame.set_axis([f"t{j + 1}" for j in range(frame.shape[1])], axis=1)
 
 
 def find_function(name: str) -> Callable:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -180,8 +179,7 @@ class Workers:
         self.problem, self.learners = problem, learners
         if self.n_jobs > 0:
             self._folder = self._folder or TemporaryDirectory(prefix="mercerless-")
-            number = len(list(Path(self._folder.name).iterdir()))
-            self._path = str(Path(self._folder.name) / f"problem{number}.joblib")
+            self._path = f"{self._folder.name}/{time.monotonic_ns()}"
             with open(self._path, "wb") as file:
                 file.write(dumps((problem, learners)))  # functions of a script go by value
 

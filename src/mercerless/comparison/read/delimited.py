@@ -19,11 +19,6 @@ GAPS = (
 NAMED_MARKS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}
 #: Separators in the order they are tried; a space is any white space.
 MARKS = ("\t", ";", ",", "|", " ")
-#: What keeps a cell of digits from being a number.
-NOT_NUMBERS = {
-    " ": "name what separates cells with --sep space, tab, comma or semicolon",
-    ",": "add --decimal , if the comma is a decimal point, or delete it if it marks thousands",
-}
 #: Lines and columns that decide about the separator and the header.
 N_LINES, N_COLUMNS = 30, 1000
 csv.field_size_limit(2**31 - 1)  # a row without separators is one cell
@@ -243,12 +238,10 @@ def check_decimals(frame: pd.DataFrame, name: str, options: ReadOptions) -> None
     for column in frame.select_dtypes(exclude=["number", "bool"]):
         cells = [str(cell).strip() for cell in frame[column].dropna().head(200)]
         bare = " ".join(cells).replace(",", "").replace(".", "")
-        if not all(map(is_number, bare.split())):
-            continue
-        for mark, remedy in NOT_NUMBERS.items():
-            example = next((cell for cell in cells if mark in cell), None)
-            if example is not None:
-                raise ValueError(
-                    f"{name!r}: are the cells of the column {column!r}, such as {example!r}, numbers? "
-                    f"If so, {remedy}; if they are words, add --decimal ."
-                )
+        example = next((cell for cell in cells if "," in cell or " " in cell), None)
+        if example is not None and all(map(is_number, bare.split())):
+            raise ValueError(
+                f"{name!r}: are the cells of the column {column!r}, such as {example!r}, numbers? If so, "
+                "add --decimal , or delete the marks of thousands, or name what separates cells with "
+                "--sep space, tab, comma or semicolon; if they are words, add --decimal ."
+            )

@@ -37,12 +37,11 @@ UNREADABLE = {
     b"%PDF": "is a PDF; save its table as .csv",
     b"\x80\x04\x95": "holds pickled Python objects, which are never loaded; save it as .npy or .parquet",
     b"\x80\x05\x95": "holds pickled Python objects, which are never loaded; save it as .npy or .parquet",
-    b"RDX3": "is an R workspace; write the data with write.csv or saveRDS in R",
-    b"RDX2": "is an R workspace; write the data with write.csv or saveRDS in R",
+    b"RDX": "is an R workspace; write the data with write.csv or saveRDS in R",
     b"\x89HDF": "is an HDF5 file; save the matrix as .npy",
     b"<!DOCTYPE html": "is a web page; download the data itself",
     b"<html": "is a web page; download the data itself",
-    b"MATLAB 7.3": "is a MATLAB 7.3 file; save it with -v7",
+    b"MATLAB": "is a MATLAB file; save its matrix as .csv or .npy",
     b"SQLite format 3": "is a SQLite database; write the table as .csv",
 }
 DECOMPRESS: dict[bytes, Callable[[bytes], bytes]] = {

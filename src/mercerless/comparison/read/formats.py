@@ -21,9 +21,9 @@ Content: TypeAlias = pd.DataFrame | dict[str, Any] | Items
 HIT_COLUMNS = (
     "qseqid sseqid pident length mismatch gapopen qstart qend sstart send evalue bitscore".split()
 )
-QUERIES = ("qseqid", "query", "query id", "query_id", "qaccver")
-SUBJECTS = ("sseqid", "target", "subject", "subject id", "subject_id", "saccver")
-SCORES = ("bitscore", "bits", "bit score", "bit_score")
+QUERIES = ("qseqid", "query", "query id", "qaccver")
+SUBJECTS = ("sseqid", "target", "subject", "subject id", "saccver")
+SCORES = ("bitscore", "bits", "bit score")
 
 
 def read_content(file: File, options: ReadOptions) -> Content:
