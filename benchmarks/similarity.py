@@ -5,12 +5,15 @@
 recipes: six real sets, accuracy in per cent on held-out thirds, mean of five splits; of larger sets a random part is
 used. `python docs/images/make.py recipes` draws the rows. bank: sixteen smaller sets, accuracy, average rank and
 log-loss of calibrated probabilities. Recipes choose a penalty (or number of neighbors) by the same five inner folds.
-ablation: the sets of the bank without one family at a time: what each is worth, with its standard error over sets.
+ablation: the sets of the bank, four graphs and two sets with few items per class, without one family at a time: what
+each is worth, with its standard error over sets.
 """
 
+from itertools import chain
 from unittest.mock import patch
 
 import numpy as np
+from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 from sklearn.base import clone
@@ -123,6 +126,26 @@ def bank_sets(most=240):
             yield f"{name}, {metric}", centered(D), D / D.mean(), y
 
 
+def more_sets():
+    """What the bank lacks: graphs, by their links and by their paths, and few items per class."""
+    rng = np.random.default_rng(0)
+    for n_classes, inside, outside in ((4, 0.09, 0.02), (8, 0.3, 0.06)):
+        y = rng.integers(n_classes, size=240)
+        chance = np.where(y[:, None] == y, inside, outside)
+        links = np.triu(rng.uniform(size=chance.shape) < chance, 1).astype(float)
+        links += links.T
+        yield f"links of {n_classes}", links, None, y
+        paths = np.minimum(shortest_path(links, unweighted=True), 10.0)
+        yield f"paths of {n_classes}", centered(paths), None, y
+    for name in ("letter", "pendigits"):
+        data = load(name)
+        order = rng.permutation(len(data.target))
+        classes = np.unique(data.target)
+        keep = np.concatenate([order[data.target[order] == label][:12] for label in classes])
+        X = StandardScaler().fit_transform(data.data[keep])
+        yield f"{name}, 12 of a class", centered(cdist(X, X, "cityblock")), None, data.target[keep]
+
+
 def with_probabilities(search, M, y):
     """The chosen machine, with probabilities from five folds."""
     chosen = clone(search.fit(M, y).best_estimator_)
@@ -192,7 +215,7 @@ def ablation():
     names = ["clip", "flip", "square", "gaussian", "profiles", "shares", "neighbors", "classes"]
     everything = Block.families
     changes = {name: [] for name in names}
-    for title, K, _, y in bank_sets():
+    for title, K, _, y in chain(bank_sets(), more_sets()):
         print(title, flush=True)
         splits = StratifiedShuffleSplit(2, test_size=1 / 3, random_state=0).split(K, y)
         of_set = {name: [] for name in [None, *names]}

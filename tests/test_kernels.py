@@ -428,7 +428,7 @@ class TestAsKernel:
     @pytest.mark.parametrize(
         "bad, error, text",
         [
-            ("rbff", ValueError, "not known"),
+            ("rbff", ValueError, "is not known; use rbf, a kernel object"),
             (3, TypeError, "two items"),
             (Gaussian, TypeError, "is a class"),
         ],

@@ -349,6 +349,19 @@ def test_restarts_find_the_better_minimum_and_stop_when_asked():
     assert len(stopped.values) == 1
 
 
+@pytest.mark.parametrize("value", [0.1, 1000.0])
+def test_the_certificate_of_a_descent_is_its_projected_gradient_relative_to_the_value(value):
+    def slide(x):  # bends so little that one step does not arrive
+        return value + float(np.sum((x - 3.0) ** 4)), 4.0 * (x - 3.0) ** 3
+
+    start, bounds = np.zeros(2), np.array([[-9.0, 9.0], [-9.0, 0.5]])
+    found = minimize_with_restarts(slide, [start], bounds, max_iter=2, start_iter=1)
+    gradient = 4.0 * (found.x - 3.0) ** 3
+    projected = np.clip(found.x - gradient, *bounds.T) - found.x
+    assert_allclose(found.gradient, np.abs(projected).max() / max(found.value, 1.0))
+    assert found.value == pytest.approx(slide(found.x)[0]) and found.values[0] >= found.value
+
+
 def indefinite(n=60, seed=0):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((n, n))

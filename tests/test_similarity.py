@@ -1,7 +1,9 @@
 """The automatic similarity learners through their public doors."""
 
 import pickle
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 pd = pytest.importorskip("pandas")
 
+import mercerless
 from mercerless import SimilarityClassifier, SimilarityRegressor, UselessModelWarning
 from mercerless.kernels import TL1, PairFunction
 from mercerless.spectra import GapFiller
@@ -169,6 +172,27 @@ def test_families_that_take_part(cls, options, form, both, classes, numbers):
     assert set(scores) == {"stack", *names}
 
 
+def test_the_walk_of_a_fit_is_as_short_as_its_page_says():
+    folder = Path(mercerless.__file__).parent
+    visited = set()
+
+    def note(frame, event, _):
+        code = frame.f_code
+        if event == "call" and folder in Path(code.co_filename).parents and code.co_name[0] != "<":
+            visited.add((code.co_filename, code.co_qualname))
+
+    model = distances(kind="auto")
+    model.fit(D[:N, :N], THREE[:N])
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        model.fit(D[:N, :N], THREE[:N])
+    finally:
+        sys.setprofile(before)
+    assert 100 < len(visited) <= 168
+    assert len({name for name, _ in visited}) <= 16
+
+
 # what must not change a prediction
 
 
@@ -248,6 +272,20 @@ def test_a_useless_model_says_so():
         SimilarityRegressor().fit(random.normal(size=(60, 3)), random.normal(size=60))
     with pytest.warns(UselessModelWarning):
         distances().fit(np.zeros((30, 30)), np.arange(30) % 2)
+
+
+@pytest.mark.parametrize("values", [np.zeros, np.ones, lambda shape: np.eye(shape[0])])
+@pytest.mark.parametrize("cls", [SimilarityClassifier, SimilarityRegressor])
+def test_a_matrix_without_information_gives_the_constant_and_says_so(cls, values):
+    random = np.random.RandomState(1)
+    targets = random.randint(3, size=40) if cls is SimilarityClassifier else random.normal(size=40)
+    matrix = values((40, 40))
+    with pytest.warns(UselessModelWarning):
+        model = cls("precomputed", kind="similarity").fit(matrix, targets)
+    predict = getattr(model, "predict_proba", model.predict)
+    new = predict(np.zeros((3, 40)))
+    assert np.all(np.isfinite(new))
+    assert np.abs(new - new[0]).max() < 1e-6
 
 
 def test_groups_are_held_out_together():
@@ -395,6 +433,7 @@ def test_automatic_landmarks_follow_from_the_number_of_items(monkeypatch):
     assert SimilarityClassifier(landmarks=None).fit(X[:N], THREE[:N]).landmarks_ is None
 
 
+@pytest.mark.filterwarnings("ignore::mercerless.UselessModelWarning")  # sixteen rows tell little
 def test_many_rows_are_judged_on_one_part(monkeypatch):
     from mercerless.similarity import estimators
 

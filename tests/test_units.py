@@ -144,6 +144,13 @@ def test_the_unit_of_a_kernel_ignores_constants_and_scales_with_it():
     assert kernel_unit(np.ones((3, 3))) == 1.0
 
 
+@pytest.mark.parametrize("estimator", [KreinSVC, KreinRidgeClassifier, DANKClassifier])
+def test_matrices_in_which_items_do_not_differ_warn(estimator):
+    for K in (np.zeros((30, 30)), np.full((30, 30), 1e6)):
+        with pytest.warns(UselessModelWarning, match="X is constant"):
+            estimator("precomputed").fit(K, np.arange(30) % 2)
+
+
 @pytest.mark.parametrize("estimator", [KreinSVC, KreinRidgeClassifier])
 def test_distances_given_as_a_kernel_warn(estimator):
     D = np.linalg.norm(X_CLASSES[:, None] - X_CLASSES, axis=2)

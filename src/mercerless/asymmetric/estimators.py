@@ -18,7 +18,6 @@ from mercerless.asymmetric.selection import (
     SHARES,
     Choice,
     affinities,
-    best_choice,
     choices_of,
     decay_of,
     no_bandwidths,
@@ -106,7 +105,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             progress.step({"stage": "ridges"})
         sides = self._sides(matrix)
         choices = choices_of(solutions, sides, weight)
-        choice = best_choice(choices)
+        choice = min(choices, key=lambda choice: choice.error)  # ties go to the first
         self._warn_if_useless(choice, Y, weight)
         basis = basis.fitted()
         self._set_fitted(

@@ -26,8 +26,6 @@ class AsymmetricThresholds:
     coupled_bytes_per_pair: float = 160.0
     # Larger certificates cause a warning.
     largest_residual: float = 1e-6
-    # Errors that differ by less, relatively, are equal: the order decides, not rounding.
-    tie: float = 1e-9
 
 
 LIMITS = AsymmetricThresholds()
@@ -115,15 +113,6 @@ def choices_of(
             error = float(np.average(np.sum(residuals**2, axis=1), weights=weight))
             choices.append(Choice(solution, side, shares, residuals, error))
     return choices
-
-
-def best_choice(choices: Iterable[Choice]) -> Choice:
-    """The choice of least error; ties go to the first."""
-    first, *others = choices
-    for other in others:
-        if other.error < (1 - LIMITS.tie) * first.error:
-            first = other
-    return first
 
 
 def affinities(values: NDArray, decay: tuple[float, float] | None) -> NDArray:

@@ -64,15 +64,12 @@ def in_plain_surroundings(method: Callable[..., T]) -> Callable[..., T]:
 
     Targets, weights and groups with the labels of the rows of X in another order raise before any work.
     """
-    signature = inspect.signature(method)
+    names = list(inspect.signature(method).parameters)[1:]
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> T:
-        values = (*args, *kwargs.values())
-        n_labeled = sum(hasattr(one, "iloc") or hasattr(one, "to_data_frame") for one in values)
-        if n_labeled > 1 or isinstance(args[0] if args else None, (dict, list, tuple)):
-            _, (_, rows), *others = signature.bind(self, *args, **kwargs).arguments.items()
-            check_row_order(rows, **dict(others))
+        given = dict(zip(names, args)) | kwargs
+        check_row_order(given.pop(names[0], None), **given)
         with (
             np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"),
             sklearn.config_context(transform_output="default"),

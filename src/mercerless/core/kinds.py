@@ -2,15 +2,17 @@
 
 from numpy.typing import NDArray
 
+from mercerless.core.units import warn_if_nothing_varies
 from mercerless.core.validation import warn
 from mercerless.spectra import matrix_kind
 
 
 def warn_if_distances(K: NDArray, learner: str) -> None:
-    """Warn if a square matrix holds distances, by the rule of `mercerless.spectra.matrix_kind`.
+    """Warn if a square matrix holds distances, by the rule of `mercerless.spectra.matrix_kind`, or equal rows.
 
     For learners that read a matrix as a kernel, in which large values mean similar items.
     """
+    warn_if_nothing_varies(K[:, :100], K.std())
     if matrix_kind(K).kind not in ("distance", "dissimilarity"):
         return
     warn(

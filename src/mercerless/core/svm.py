@@ -76,9 +76,10 @@ def hinge_machines(
     weight = weights_or_ones(weight, len(K))
     centered, offset = without_offset(K)
     unit = single_precision_unit(centered)
-    options: Any = {"C": C * unit, "tol": tol, "max_iter": max_iter}
     if len(present) > 1:
-        model = libsvm(SVC, centered / unit, labels, weight, **options)
+        model = libsvm(
+            SVC, centered / unit, labels, weight, 1 / unit, C=C, tol=tol, max_iter=max_iter
+        )
     numbers = {pair: k for k, pair in enumerate(combinations(present.tolist(), 2))}
     # with two classes scikit-learn has turned the signs already
     flip = 1.0 if len(present) == 2 else -1.0
@@ -106,9 +107,11 @@ def hinge_machines(
     return machines
 
 
-def libsvm(make: Any, K: NDArray, y: NDArray, weight: NDArray | None, **options: Any) -> SVC | SVR:
-    """The machine of scikit-learn on a matrix."""
-    machine = make(kernel="precomputed", cache_size=500, **options)
+def libsvm(
+    make: Any, K: NDArray, y: NDArray, weight: NDArray | None, unit: float, C: float, **options: Any
+) -> SVC | SVR:
+    """The machine of scikit-learn on a matrix, with C relative to its unit."""
+    machine = make(kernel="precomputed", C=C / unit, cache_size=500, **options)
     machine.random_state = 0  # libsvm takes a seed of the global generator otherwise
     return machine.fit(K, y, sample_weight=weight)
 
@@ -140,8 +143,8 @@ def tube_machine(
     weight = weights_or_ones(weight, len(K))
     centered, offset = without_offset(K)
     unit = single_precision_unit(centered)
-    options: Any = {"C": C * unit, "epsilon": epsilon, "tol": tol, "max_iter": max_iter}
-    model = libsvm(SVR, centered / unit, y, weight, **options)
+    options: Any = {"C": C, "epsilon": epsilon, "tol": tol, "max_iter": max_iter}
+    model = libsvm(SVR, centered / unit, y, weight, 1 / unit, **options)
     beta = np.zeros(len(K))
     beta[model.support_] = model.dual_coef_[0] / unit
     b = float(model.intercept_[0]) - float(beta @ offset)

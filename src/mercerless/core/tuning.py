@@ -107,8 +107,7 @@ def machine_losses(
         for k, setting in enumerate(settings):
             predicted = guess
             if np.ptp(rest) > 0:
-                relative = setting | {"C": setting["C"] / unit}
-                machine = libsvm(make, centered, rest, weight_of_rest, **relative)
+                machine = libsvm(make, centered, rest, weight_of_rest, unit, **setting)
                 predicted = machine.predict(K_new - offset)
             losses[fold, k] += _losses(predicted, y[fold], classify)
     return losses / times
@@ -129,20 +128,28 @@ def choose_machine(
     make: Callable[..., SVC | SVR],
     learner: str,
     weight: NDArray | None = None,
+    n_plain: int | None = None,
 ) -> MachineChoice:
-    """Choose a kernel by ridge regression, then the machine's setting; warn if the learner is worse than a constant."""
+    """Choose a kernel by ridge regression, then the machine's setting; warn if the learner is worse than a constant.
+
+    The first `n_plain` kernels are preferred unless another one is better by a standard error.
+    """
     classify = make is SVC
     weight = weights_or_ones(weight, len(y))
     Y = 1.0 * (y[:, None] == np.unique(y)) if classify else y[:, None]
-    means = [0.0]  # a single kernel is not compared
+    losses = np.zeros((1, len(y)))  # a single kernel is not compared
     if len(kernels) > 1:
-        means = [float(np.mean(weight * ridge_losses(each(), Y))) for each in kernels]
-    best = int(np.argmin(means))
+        losses = np.array([weight * ridge_losses(each(), Y) for each in kernels])
+    means = losses.mean(axis=1)
+    best, plain = int(means.argmin()), int(means[:n_plain].argmin())
+    gain = losses[plain] - losses[best]
+    if gain.mean() <= gain.std() / np.sqrt(len(y)):
+        best = plain
     of_settings = machine_losses(kernels[best](), y, make, settings, weight)
     totals = weight @ of_settings[:, :-1]
     k = int(np.argmax(totals <= (1.0 + TIE) * totals.min()))
     warn_if_useless(of_settings[:, k], of_settings[:, -1], learner, weight)
-    return MachineChoice(best, settings[k], means)
+    return MachineChoice(best, settings[k], means.tolist())
 
 
 def _losses(predicted: Any, y: NDArray, classify: bool) -> NDArray:

@@ -83,12 +83,10 @@ def length_scales(X: Any, weight: NDArray | None = None) -> NDArray:
     return spread * np.sqrt(max(1, int(varies.sum())) / 2.0)
 
 
-def warn_if_nothing_varies(X: NDArray, scale: NDArray | float = 1.0) -> None:
+def warn_if_nothing_varies(X: NDArray, scale: Any) -> None:
     """Warn if all rows but the extreme ones are equal, up to a thousandth of the scale of every feature."""
-    if len(X) < 10:
-        return
-    between = np.partition(X, (1, -2), axis=0)[1:-1]
-    if np.all(np.ptp(between, axis=0) <= 1e-3 * scale):
+    between = np.sort(X, axis=0)[1:-1]
+    if len(X) >= 10 and np.all(np.ptp(between, axis=0) <= 1e-3 * scale):
         warn(
             "X is constant, or constant but for one or two rows far from all others; correct or "
             "leave out these rows, so that features have the scale of the others.",

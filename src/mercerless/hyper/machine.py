@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,13 +42,6 @@ from mercerless.hyper.thresholds import LIMITS
 from mercerless.kernels.base import Kernel
 from mercerless.kernels.hyper import GaussianHyper, WishartHyper, random_pairs
 from mercerless.kernels.stationary import Gaussian
-
-
-class Candidate(NamedTuple):
-    """A kernel to compare: a plain Gaussian, or one that is learned with this hyper-kernel and penalty."""
-
-    kernel: Any  # a Gaussian, or a hyper-kernel
-    alpha: float | None = None  # None: the kernel is not learned
 
 
 class _LearnedKernelMachine(FittedEstimator):
@@ -101,11 +94,11 @@ class _LearnedKernelMachine(FittedEstimator):
             order = order_of_items(items, encode_target(targets, n, learner.target).target)
             cv = cv_of_rows(self.cv, order, n, targets, classify=self._make is SVC)
             candidate, setting, results = self._choose(learner, items[order], targets[order], cv)
-            kernel: Kernel = candidate.kernel
+            kernel: Kernel = candidate["kernel"]
             fitted = None
-            if candidate.alpha is not None:
+            if candidate["alpha"] is not None:
                 rows = some_rows(n, LIMITS.learned_items, check_random_state(self.random_state))
-                _set_choice(learner, candidate, len(rows))
+                _set_choice(learner, kernel, candidate["alpha"], len(rows))
                 fitted = learner.fit(items[rows], given[rows])
                 # a constant has no effect on a machine with an intercept
                 kernel = clone(fitted.kernel_).set_params(intercept=0.0)
@@ -115,8 +108,7 @@ class _LearnedKernelMachine(FittedEstimator):
             # libsvm stops anywhere if the kernel is indefinite, often far from a useful machine
             if kernel.definite is not True:
                 K, projector, _ = stabilize(K)
-            relative = setting | {"C": setting["C"] / kernel_unit(K)}
-            machine = libsvm(self._make, K, targets, None, **relative)
+            machine = libsvm(self._make, K, targets, None, kernel_unit(K), **setting)
         self._set_fitted(
             kernel_=kernel,
             learner_=fitted,
@@ -161,7 +153,7 @@ class _LearnedKernelMachine(FittedEstimator):
 
     def _choose(
         self, learner: HyperRidge | HyperSVR, X: NDArray, y: NDArray, cv: Any
-    ) -> tuple[Candidate, dict[str, float], list[dict]]:
+    ) -> tuple[dict, dict, list[dict]]:
         """The best kernel, learned anew without each fold, the machine's best setting, and losses of all kernels."""
         learner._regression(X, learner.target)  # checks the parameters before any work
         random = check_random_state(self.random_state)
@@ -171,8 +163,8 @@ class _LearnedKernelMachine(FittedEstimator):
         given = learner._options(len(X), tensor=False)["alpha"]
         alphas = LIMITS.learned_alphas if given is None else (given,)
         plain = [Gaussian(a * length_scales(X)) for a in SCALES if self.learner is None]
-        candidates = [Candidate(kernel) for kernel in plain]
-        candidates += [Candidate(hyper, alpha) for hyper in hypers for alpha in alphas]
+        candidates: list = [{"kernel": kernel, "alpha": None} for kernel in plain]
+        candidates += [{"kernel": hyper, "alpha": alpha} for hyper in hypers for alpha in alphas]
         if len(X) < LIMITS.fewest_items or len(candidates) * len(settings) == 1:
             return candidates[0], settings[len(settings) // 2], []
         rows = some_rows(len(X), LIMITS.tune_items, random)
@@ -188,12 +180,12 @@ class _LearnedKernelMachine(FittedEstimator):
         for hyper in hypers:
             left_out = LeftOutItems(hyper, X, target, folds, pairs)
             held_out += [partial(_learned_blocks, left_out, alpha, X, folds) for alpha in alphas]
-        choice = choose_machine(held_out, y, settings, self._make, type(self).__name__)
-        results = [
-            {**candidate._asdict(), "loss": loss}
-            for candidate, loss in zip(candidates, choice.losses)
-        ]
-        return candidates[choice.kernel], choice.setting, results
+        choice = choose_machine(
+            held_out, y, settings, self._make, type(self).__name__, n_plain=len(plain) or None
+        )
+        for candidate, loss in zip(candidates, choice.losses):
+            candidate["loss"] = loss
+        return candidates[choice.kernel], choice.setting, candidates
 
     def _encode(self, y: NDArray) -> tuple[NDArray, dict[str, Any]]:
         """Checked targets as the machine sees them, and the fitted attributes that undo that."""
@@ -210,13 +202,13 @@ def _hypers(learner: HyperRidge | HyperSVR, X: NDArray) -> list:
     return [GaussianHyper(scale) for scale in scales]
 
 
-def _set_choice(learner: HyperRidge | HyperSVR, candidate: Candidate, n: int) -> None:
+def _set_choice(learner: HyperRidge | HyperSVR, hyper: Any, alpha: float, n: int) -> None:
     """Fill in the chosen hyper-kernel and penalty for this many items."""
-    learner.set_params(hyper_kernel=candidate.kernel)
+    learner.set_params(hyper_kernel=hyper)
     if isinstance(learner, HyperRidge):
-        learner.set_params(alpha=candidate.alpha)
-    elif learner.C is None and candidate.alpha is not None:
-        learner.set_params(C=loss_weight(candidate.alpha, n))
+        learner.set_params(alpha=alpha)
+    elif learner.C is None:
+        learner.set_params(C=loss_weight(alpha, n))
 
 
 def _learned_blocks(
@@ -242,7 +234,8 @@ class HyperClassifier(ClassifierMixin, _LearnedKernelMachine):
     learner : HyperRidge, HyperSVR or None, default=None
         The learner, with all its options. If its hyper-kernel is a name, the search chooses its scale and penalty;
         with an object and an ``alpha`` (or ``C``) it chooses the machine's C only. None:
-        ``HyperRidge("gaussian")``, with plain Gaussians among the candidates.
+        ``HyperRidge("gaussian")``, with plain Gaussians among the candidates, which a learned kernel has to beat by a
+        standard error.
     C : float or None, default=None
         The machine's loss weight, relative to the variance of the items in feature space (the mean diagonal of the
         centered kernel matrix); None: by the search.

@@ -1,6 +1,7 @@
 """Everything else that can serve as a kernel: a matrix, a metric's name, scikit-learn's kernels."""
 
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -282,9 +283,9 @@ def _named(name: str, X: NDArray | None, weight: NDArray | None) -> Kernel:
         if name in names:
             return family(name)
     known = sorted(set(makers).union(*families.values()))
+    similar = ", ".join(get_close_matches(name, known) or known)
     raise ValueError(
-        f"kernel={name!r} is not known; use {', '.join(known)}, a kernel object, or a function of "
-        "two items."
+        f"kernel={name!r} is not known; use {similar}, a kernel object, or a function of two items."
     )
 
 

@@ -259,7 +259,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         self._check_memory(len(numbers), d, learner, np.dtype(dtype).itemsize)
         weight = training.weight / training.weight.mean()
         rows = Rows(scaling(take_rows(X, numbers), dtype), training.Y[numbers], weight[numbers])
-        warn_if_nothing_varies(rows.X)
+        warn_if_nothing_varies(rows.X, 1.0)
         folds = self._folds(training, numbers, rows, random)
         if folds:
             validated = learner.validate(rows, folds)

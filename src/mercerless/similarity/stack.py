@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mercerless.core.averaging import Average, average_of, paired_z
 from mercerless.core.folds import Split
-from mercerless.core.validation import UselessModelWarning, leave_one_out_constant, warn
+from mercerless.core.validation import UselessModelWarning, warn
 
 #: Interquartile ranges beyond which a number is extreme.
 FENCE = 3.0
@@ -262,15 +262,13 @@ def figures(prediction: Any, target: NDArray, weight: NDArray) -> dict[str, floa
 
 
 def warn_if_no_better(prediction: NDArray, Y: NDArray, weight: NDArray, classify: bool) -> None:
-    """Warn unless held-out squared errors are lower than those of a constant by two standard errors.
+    """Warn unless held-out squared errors are lower than those of the best constant by two standard errors.
 
     A row counts with at most ten times the constant's mean error, so that one row does not decide.
     """
     if classify:
         Y = (Y > 0.0).astype(float)
-        constant = leave_one_out_constant(Y, weight)
-    else:  # targets are standardized by all rows
-        constant = ((Y - np.average(Y, axis=0, weights=weight)) ** 2).sum(axis=1)
+    constant = ((Y - np.average(Y, axis=0, weights=weight)) ** 2).sum(axis=1)
     mean = float(np.average(constant, weights=weight))
     if not np.all(np.isfinite(constant)) or mean == 0.0:
         return
