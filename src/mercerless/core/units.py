@@ -76,7 +76,8 @@ def length_scales(X: Any, weight: NDArray | None = None) -> NDArray:
     scale far beyond its value, so that it has no effect.
     """
     units = Standardizer.fit(X, weight)
-    warn_if_nothing_varies(X, units.scale)
+    if isinstance(X, np.ndarray):  # not for Dask, which cannot sort
+        warn_if_nothing_varies(X, units.scale)
     varies = np.isfinite(units.scale)
     size = np.clip(np.abs(units.mean), 1.0, 1e290)
     spread = np.where(varies, units.scale, FAR * size)
