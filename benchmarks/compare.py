@@ -165,7 +165,7 @@ def regret() -> None:
 N_FOLDS = 5
 N_REPEATS = 3
 #: Of both classes on four columns: three columns are about five points of accuracy worse than four, two about eleven.
-SHIFTS = np.array([0.51, 0.55, 0.57, 0.70])
+SHIFTS = np.array([0.53, 0.52, 0.60, 0.70])
 
 
 def out_of_fold(

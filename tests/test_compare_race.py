@@ -189,7 +189,7 @@ def test_all_learners_get_the_same_smaller_sample_if_time_is_short():
     first = next(one for one in learners if one.name == "automatic")
     object.__setattr__(first, "is_automatic", True)
     learners.sort(key=lambda one: not one.is_automatic)
-    race = Race(problem, learners, Options(budget="40s", n_jobs=2, curves=False)).run()
+    race = Race(problem, learners, Options(budget="60s", n_jobs=2, curves=False)).run()
     sizes = {
         len(race.split(task)[0]) + len(race.split(task)[1])
         for task in race.results

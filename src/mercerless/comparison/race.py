@@ -116,12 +116,12 @@ class Race:
     def plan(self) -> None:
         """The first split of every learner decides how many splits, and which rows, all learners get."""
         tasks = [Task(learner.name, 0, 0) for learner in self.learners]
-        self.report(f"{self.learners[0].title} on {self.problem.n_items:,} rows")
-        self.workers.wait_until_ready(self.time_left)
-        is_large = self.problem.n_items > MOST_UNSAMPLED
-        if not self.drive(tasks, FIRST_SHARE * self.time_left if is_large else inf):
-            self.sample(int(SAMPLE * self.problem.n_items))
-            self.drive(tasks)
+        if (
+            self.problem.n_items > MOST_UNSAMPLED
+        ):  # alone, so that other processes are ready for the sample
+            if not self.drive(tasks[:1], FIRST_SHARE * self.time_left):
+                self.sample(int(SAMPLE * self.problem.n_items))
+        self.drive(tasks)
         seconds = sum(self.results[task].seconds for task in tasks if task in self.results)
         n_more = int(PLAN_SHARE * self.time_left * self.n_jobs / max(seconds, 1e-3))
         self.n_splits = min(N_FOLDS, 1 + n_more)
@@ -220,7 +220,8 @@ class Race:
         running: dict[Future, tuple[Task, float]] = {}  # and the time at which it is stopped
         while queue or running:
             now = time.perf_counter()
-            while queue and len(running) < self.n_jobs and now < self.deadline:
+            is_open = now < self.deadline
+            while queue and is_open and self.workers.is_ready and len(running) < self.n_jobs:
                 task = queue.popleft()
                 if not self.is_hopeless(task, tasks):
                     is_automatic = self.by_name[task.learner].is_automatic
@@ -228,9 +229,9 @@ class Race:
                         patience if is_automatic else RIVAL_SHARE * (self.options.seconds or inf)
                     )
                     running[self.submit(task)] = (task, min(self.deadline, now + limit))
-            if not running:
+            if not running and not (queue and is_open):
                 break
-            pause = min(limit for _, limit in running.values()) - time.perf_counter()
+            pause = min([self.deadline, *(limit for _, limit in running.values())]) - now
             for future in self.workers.completed(running, pause):
                 task, _ = running.pop(future)
                 if isinstance(future.exception(), BrokenExecutor):

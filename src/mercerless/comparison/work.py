@@ -170,9 +170,10 @@ class Workers:
         pool = ProcessPoolExecutor(1, initializer=start_worker, env=dict.fromkeys(threads, "1"))
         self._idle[pool] = pool.submit(os.getpid)
 
-    def wait_until_ready(self, seconds: float) -> None:
-        """Wait until a process has imported what it needs."""
-        wait(self._idle.values(), timeout=seconds, return_when=FIRST_COMPLETED)
+    @property
+    def is_ready(self) -> bool:
+        """Whether a process has imported what it needs and is idle, or calls run here."""
+        return self.n_jobs == 0 or any(last.done() for last in self._idle.values())
 
     def share(self, problem: Problem, learners: list[Learner]) -> None:
         """Give the problem and the learners to all processes."""
@@ -196,9 +197,11 @@ class Workers:
         return future
 
     def completed(self, futures: Iterable[Future], seconds: float) -> list[Future]:
-        """Futures that are done within some time; at least one unless time is over."""
+        """Futures that are done as soon as there is one, or another process is ready, or time is over."""
         timeout = None if seconds == inf else max(seconds, 0.0)
-        done = list(wait(futures, timeout=timeout, return_when=FIRST_COMPLETED).done)
+        starting = [last for last in self._idle.values() if not last.done()]
+        wait([*futures, *starting], timeout=timeout, return_when=FIRST_COMPLETED)
+        done = [future for future in futures if future.done()]
         for future in filter(self._busy.__contains__, done):
             if isinstance(future.exception(), BrokenExecutor):
                 self.stop(future)
