@@ -246,6 +246,7 @@ def test_sections_of_two_classes_have_the_figures_of_their_predictions(results):
         shown["threshold"]
     ) == 11
     roc, precision, trust = classes["charts"]
+    assert all(chart.x_range == chart.y_range == (0.0, 1.0) for chart in classes["charts"])
     wrong, hit = marks(roc, "line")[0]
     assert_allclose(np.trapezoid(hit, wrong), roc_auc_score(is_yes, scores))
     recall, precise = marks(precision, "line")[0]
