@@ -113,16 +113,19 @@ def _read_series(column: Any, name: str) -> Column:
                 f"Column {name!r} of X holds a {type(strange[0]).__name__}, and every argument must "
                 "be a string or a number; convert it, or leave the column out."
             )
-    return Column(name, words_of(column, column.isna()))
+    codes, values = pandas.factorize(column)
+    words = np.append(words_of(values, np.zeros(len(values))), None)
+    return Column(name, words[codes])  # of missing values the code is -1, which is the last
 
 
 def words_of(values: Any, is_missing: Any) -> NDArray:
-    """Values as words, None if they are missing; whole numbers have no decimals, so that 1 and 1.0 are one word."""
+    """Values as words, None if they are missing or blank; whole numbers have no decimals: 1 and 1.0 are one word."""
     words = np.empty(len(values), dtype=object)
     for i, (value, gap) in enumerate(zip(values, is_missing)):
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        words[i] = None if gap else str(value)
+        word = str(value)
+        words[i] = None if gap or not word.strip() else word
     return words
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Self
 
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
+from scipy.stats import f
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +19,7 @@ from mercerless.core.validation import (
     align_columns,
     check_option,
     check_row_order,
+    check_size,
     check_weight,
     labels_of,
     validate_data,
@@ -149,7 +152,8 @@ class Text(Part):
         self.encoder = StringEncoder(
             min(training.n_components, len(words) - 1), random_state=training.random_state
         )
-        self.encoder.fit(as_series(words))
+        with np.errstate(divide="ignore", invalid="ignore"):  # texts may have the same pieces
+            self.encoder.fit(as_series(words))
         values = self.transform(column)
         self.suffixes = [f" {i + 1}" for i in range(values.shape[1])]
         return values
@@ -175,8 +179,10 @@ class Dates(Part):
         self.parser = parser  # of date strings
 
     def fit(self, column: Column, training: Training) -> NDArray:
-        known = np.sort(self._read(column))  # gaps come last
-        self.fill = known[np.sum(~np.isnat(known)) // 2]
+        dates = self._read(column)
+        known = dates[~np.isnat(dates)]
+        self.is_ascending = bool(np.all(known[1:] >= known[:-1]))
+        self.fill = np.sort(known)[len(known) // 2]
         return self.transform(column)
 
     def transform(self, column: Column) -> NDArray:
@@ -225,7 +231,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Numbers have gaps at the median and a column that marks them; categories a 0/1 column for every value; words have
     cross-fitted target means and, as text has, components of their letters by skrub; dates have days, year, month,
-    weekday, and sine and cosine of the season. Constants and copies of columns are dropped.
+    weekday, and sine and cosine of the season. Constants and copies of columns are dropped, and components of text
+    that explain no target (an F-test at one per cent), unless `kinds` asks for this text.
 
     A table is an array, a frame of pandas, polars or Arrow, or a list of dicts.
 
@@ -343,6 +350,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             names += [f"{self._names[place]}{suffix}" for suffix in part.suffixes]
         return np.array(names, dtype=object)[self._kept]
 
+    def used(self, columns: list[Column]) -> list[Column]:
+        """The columns that are encoded, among those that were read."""
+        return [columns[place] for place in sorted({place for place, _ in self._parts})]
+
     @property
     def sources_(self) -> NDArray:
         """The column of the table from which every encoded column comes."""
@@ -377,7 +388,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _learn_rows(self, X: Any, y: Any, sample_weight: Any) -> NDArray:
         """The encoded training rows, with folds of their own."""
         check_row_order(X, y=y, sample_weight=sample_weight)
-        columns = self.read_training(as_frame(X))
+        columns = self.read_training(as_frame(X), has_target=y is not None)
         n = len(columns[0].values)
         Y, labels = None, None
         if y is not None:
@@ -385,14 +396,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         folds = splits_of(assign_folds(5, n, labels=labels, random_state=self.random_state))
         return self.learn(columns, Y, check_weight(sample_weight, n), folds)
 
-    def read_training(self, X: Any) -> list[Column]:
-        """The columns of training rows; sets the names of features."""
+    def read_training(self, X: Any, has_target: bool = True) -> list[Column]:
+        """The columns of training rows; sets the names of features, and how each column is encoded."""
         columns = read_table(self._validated(X, reset=True))
+        for column in columns:
+            if column.kind == "number":
+                check_size(np.nan_to_num(column.values), f"Column {column.name!r} of X")
         self._names = [column.name for column in columns]
         for name, kind in (self.kinds or {}).items():
             check_option("kinds", kind, KINDS)
             if name not in self._names:
                 raise ValueError(f"kinds names {name!r}, which is not a column of X.")
+        self.kinds_: dict[str, str] = {}
+        self.dropped_: dict[str, str] = {}
+        self._parts: list[tuple[int, Part]] = []
+        for place, column in enumerate(columns):
+            self._parts += [(place, part) for part in self._parts_of(column, has_target)]
+        if not self._parts:
+            reasons = "; ".join(f"{name!r} {why}" for name, why in self.dropped_.items())
+            raise ValueError(f"X has no column to learn from: {reasons}.")
         return columns
 
     def learn(
@@ -402,18 +424,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if Y is not None:
             Y = Y - np.average(Y, axis=0, weights=weight)
         training = Training(Y, weight, folds, self.n_components, self.random_state)
-        self.kinds_: dict[str, str] = {}
-        self.dropped_: dict[str, str] = {}
-        self._parts: list[tuple[int, Part]] = []
-        blocks = []
         with sklearn.config_context(transform_output="default"):
-            for place, column in enumerate(columns):
-                for part in self._parts_of(column, Y is not None):
-                    blocks.append(part.fit(column, training))
-                    self._parts.append((place, part))
-        if not blocks:
-            reasons = "; ".join(f"{name!r} {why}" for name, why in self.dropped_.items())
-            raise ValueError(f"X has no column to learn from: {reasons}.")
+            blocks = [part.fit(columns[place], training) for place, part in self._parts]
+        is_useful = [self._is_useful(*pair, training) for pair in zip(self._parts, blocks)]
+        if any(is_useful):
+            places = {place for place, _ in self._parts}
+            self._parts = list(compress(self._parts, is_useful))
+            blocks = list(compress(blocks, is_useful))
+            for place in places - {place for place, _ in self._parts}:
+                self.dropped_[columns[place].name] = "holds text that does not explain the target"
         A = np.hstack(blocks)
         units = Standard.fit(A)
         Z = np.empty_like(A)
@@ -427,6 +446,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.dropped_[columns[place].name] = "is constant or a copy of other columns"
         return A[:, self._kept]
 
+    def _is_useful(self, part: tuple[int, Part], block: NDArray, training: Training) -> bool:
+        """False for components of text that explain no target, unless `kinds` asks for them.
+
+        Components of random sentences raise the log-loss of 15 tables of 400 rows by .011 +- .004.
+        """
+        name = self._names[part[0]]
+        if not isinstance(part[1], Text) or training.Y is None or name in (self.kinds or {}):
+            return True
+        return explains(block, training.Y, training.weight)
+
     def _parts_of(self, column: Column, has_target: bool) -> Sequence[Part]:
         """How to encode a column; sets its kind, and the reason if it is dropped."""
         name = column.name
@@ -439,8 +468,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             reason = "has words that hardly repeat, as ids do"
             warn(
                 f"Column {name!r} of X is left out: its words hardly repeat, as those of ids do, "
-                f"such as {column.values[~column.is_missing][0]!r}. Pass kinds={{{name!r}: 'text'}} "
-                "to use it, or 'drop' to silence this warning."
+                f"such as {column.values[~column.is_missing][0]!r}. Convert numbers and dates with "
+                "pandas.to_numeric or pandas.to_datetime (errors='coerce'); pass "
+                f"kinds={{{name!r}: 'text'}} to use words, or 'drop' to silence this warning."
             )
         parts: dict[str, Sequence[Part]] = {
             "number": [Numbers()],
@@ -469,6 +499,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         return tags
+
+
+def explains(A: NDArray, Y: NDArray, weight: NDArray, level: float = 0.01) -> bool:
+    """Whether columns explain one of the centered targets beyond chance, by an F-test of linear regression."""
+    n, n_columns = A.shape
+    freedom = n - n_columns - 1
+    if freedom < 1:
+        return True
+    root = np.sqrt(weight)[:, None]
+    basis = np.linalg.qr(root * (A - np.average(A, axis=0, weights=weight)))[0]
+    total = np.sum((root * Y) ** 2, axis=0)
+    explained = np.sum((basis.T @ (root * Y)) ** 2, axis=0)
+    ratio = explained / np.maximum(total - explained, 1e-12 * total) * freedom / n_columns
+    return bool(f.sf(ratio, n_columns, freedom).min() * Y.shape[1] < level)
 
 
 def target_columns(y: NDArray) -> tuple[NDArray, NDArray | None]:
