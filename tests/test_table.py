@@ -163,7 +163,7 @@ def test_dates_that_do_not_ascend_are_no_order_of_time():
     rng = np.random.default_rng(0)
     days = pd.date_range("2020", periods=80)
     X = pd.DataFrame({"a": rng.normal(size=80), "day": days[::-1]})
-    with pytest.warns(UserWarning, match="do not ascend; sort the rows"):
+    with pytest.warns(UserWarning, match="do not ascend; sort them"):
         TableRegressor(**FAST, time_ordered=True).fit(X, X.a)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

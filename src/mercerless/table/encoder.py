@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import Any, Self
 
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from scipy.stats import f
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.linear_model import RidgeCV
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.folds import Split, assign_folds, splits_of
@@ -21,7 +22,6 @@ from mercerless.core.validation import (
     check_row_order,
     check_size,
     check_weight,
-    labels_of,
     validate_data,
     warn,
 )
@@ -32,7 +32,7 @@ from mercerless.table.columns import (
     days,
     is_frame,
     read_table,
-    words_as_numbers,
+    spell_numbers,
 )
 from mercerless.table.views import Standard, first_of_copies
 
@@ -58,6 +58,7 @@ class Part:
     """One way to encode a column. It knows the suffixes of its columns' names, and does not change after fit."""
 
     suffixes: Sequence[str]
+    is_useful = True
 
     def fit(self, column: Column, training: Training) -> NDArray:
         """The columns of numbers (n, q) of the training rows."""
@@ -87,9 +88,7 @@ class Levels(Part):
     """A 0/1 column for every frequent value, and for gaps; other values have the shares of the training rows."""
 
     def fit(self, column: Column, training: Training) -> NDArray:
-        counts: dict[Any, int] = {}  # in the order of first appearance
-        for word in column.as_words():
-            counts[word] = counts.get(word, 0) + 1
+        counts = Counter(column.as_words())  # in the order of first appearance
         fewest = min(FEWEST_ROWS, max(counts.values()))
         self.levels = [word for word, count in counts.items() if count >= fewest]
         self.suffixes = [f" is {'missing' if word is None else word}" for word in self.levels]
@@ -139,10 +138,17 @@ class TargetMeans(Part):
 
 
 class Text(Part):
-    """Components of the words' three- and four-letter pieces, by skrub's StringEncoder."""
+    """Components of the words' three- and four-letter pieces, by skrub's StringEncoder.
+
+    They are useful if linear regression on them predicts left-out rows better than the mean does: components of random
+    sentences raise the log-loss of 15 tables of 400 rows by .011 +- .004.
+    """
 
     most_words = 5000  # of which components are learned
     most_letters = 500  # of a text; the rest is cut off
+
+    def __init__(self, is_given: bool) -> None:
+        self.is_given = is_given  # by `kinds`
 
     def fit(self, column: Column, training: Training) -> NDArray:
         from skrub import StringEncoder
@@ -156,6 +162,9 @@ class Text(Part):
             self.encoder.fit(as_series(words))
         values = self.transform(column)
         self.suffixes = [f" {i + 1}" for i in range(values.shape[1])]
+        if training.Y is not None and not self.is_given:
+            regression = RidgeCV([1e-6], scoring="neg_mean_squared_error").fit(values, training.Y)
+            self.is_useful = -regression.best_score_ < training.Y.var(axis=0).mean()
         return values
 
     def transform(self, column: Column) -> NDArray:
@@ -232,7 +241,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Numbers have gaps at the median and a column that marks them; categories a 0/1 column for every value; words have
     cross-fitted target means and, as text has, components of their letters by skrub; dates have days, year, month,
     weekday, and sine and cosine of the season. Constants and copies of columns are dropped, and components of text
-    that explain no target (an F-test at one per cent), unless `kinds` asks for this text.
+    that do not explain the target (by leave-one-out), unless `kinds` asks for this text.
 
     A table is an array, a frame of pandas, polars or Arrow, or a list of dicts.
 
@@ -350,10 +359,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             names += [f"{self._names[place]}{suffix}" for suffix in part.suffixes]
         return np.array(names, dtype=object)[self._kept]
 
-    def used(self, columns: list[Column]) -> list[Column]:
-        """The columns that are encoded, among those that were read."""
-        return [columns[place] for place in sorted({place for place, _ in self._parts})]
-
     @property
     def sources_(self) -> NDArray:
         """The column of the table from which every encoded column comes."""
@@ -365,10 +370,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """The encoded rows as an array, whatever output scikit-learn is set to."""
         check_is_fitted(self)
         X = align_columns(as_frame(X), self._names)
-        given = labels_of(X) or self._names
-        lacking = [name for name in self._names if name not in given]
-        if lacking and len(given) != len(self._names):
-            raise ValueError(f"X lacks the column {lacking[0]!r}, which it had in fit; add it.")
         columns = read_table(self._validated(X, reset=False))
         columns = [column._replace(name=name) for column, name in zip(columns, self._names)]
         with sklearn.config_context(transform_output="default"):
@@ -426,35 +427,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         training = Training(Y, weight, folds, self.n_components, self.random_state)
         with sklearn.config_context(transform_output="default"):
             blocks = [part.fit(columns[place], training) for place, part in self._parts]
-        is_useful = [self._is_useful(*pair, training) for pair in zip(self._parts, blocks)]
-        if any(is_useful):
-            places = {place for place, _ in self._parts}
-            self._parts = list(compress(self._parts, is_useful))
-            blocks = list(compress(blocks, is_useful))
-            for place in places - {place for place, _ in self._parts}:
-                self.dropped_[columns[place].name] = "holds text that does not explain the target"
         A = np.hstack(blocks)
         units = Standard.fit(A)
         Z = np.empty_like(A)
         Z[:, units.order] = units(A)
         self._kept = np.arange(A.shape[1])
         sources = self.sources_
-        self._kept = first_of_copies(Z)
-        if not len(self._kept):  # every column is constant
-            self._kept = np.arange(1)
+        kept = first_of_copies(Z)
+        is_useful = np.array([part.is_useful for _, part in self._parts for _ in part.suffixes])
+        useful = kept[is_useful[kept]]
+        self._kept = useful if len(useful) else kept
         for place in np.setdiff1d(sources, self.sources_):
-            self.dropped_[columns[place].name] = "is constant or a copy of other columns"
+            name = columns[place].name
+            self.dropped_[name] = "is constant, a copy, or text that does not explain the target"
         return A[:, self._kept]
-
-    def _is_useful(self, part: tuple[int, Part], block: NDArray, training: Training) -> bool:
-        """False for components of text that explain no target, unless `kinds` asks for them.
-
-        Components of random sentences raise the log-loss of 15 tables of 400 rows by .011 +- .004.
-        """
-        name = self._names[part[0]]
-        if not isinstance(part[1], Text) or training.Y is None or name in (self.kinds or {}):
-            return True
-        return explains(block, training.Y, training.weight)
 
     def _parts_of(self, column: Column, has_target: bool) -> Sequence[Part]:
         """How to encode a column; sets its kind, and the reason if it is dropped."""
@@ -472,11 +458,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "pandas.to_numeric or pandas.to_datetime (errors='coerce'); pass "
                 f"kinds={{{name!r}: 'text'}} to use words, or 'drop' to silence this warning."
             )
+        text = Text(name in (self.kinds or {}))
         parts: dict[str, Sequence[Part]] = {
             "number": [Numbers()],
             "category": [Levels()],
-            "words": [TargetMeans(), Text()] if has_target else [Text()],
-            "text": [Text()],
+            "words": [TargetMeans(), text] if has_target else [text],
+            "text": [text],
             "date": [Dates(parser)],
         }
         used = parts.get(kind, ())
@@ -501,29 +488,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def explains(A: NDArray, Y: NDArray, weight: NDArray, level: float = 0.01) -> bool:
-    """Whether columns explain one of the centered targets beyond chance, by an F-test of linear regression."""
-    n, n_columns = A.shape
-    freedom = n - n_columns - 1
-    if freedom < 1:
-        return True
-    root = np.sqrt(weight)[:, None]
-    basis = np.linalg.qr(root * (A - np.average(A, axis=0, weights=weight)))[0]
-    total = np.sum((root * Y) ** 2, axis=0)
-    explained = np.sum((basis.T @ (root * Y)) ** 2, axis=0)
-    ratio = explained / np.maximum(total - explained, 1e-12 * total) * freedom / n_columns
-    return bool(f.sf(ratio, n_columns, freedom).min() * Y.shape[1] < level)
-
-
 def target_columns(y: NDArray) -> tuple[NDArray, NDArray | None]:
     """Targets as columns of numbers, one for each class; and the labels of classes."""
     if y.ndim > 1:
         return y.reshape(len(y), -1).astype(float), None
     column = y[:, None]
     classes = np.unique(y)
-    has_fractions = y.dtype.kind == "f" and np.any(y != np.round(y))
     has_many_values = y.dtype.kind in "biuf" and len(classes) > MANY_CLASSES
-    if has_fractions or has_many_values:
+    if has_many_values or type_of_target(y) == "continuous":
         return column.astype(float), None
     if len(classes) == 2:
         classes = classes[1:]
@@ -538,7 +510,7 @@ def infer_kind(column: Column, parser: Any) -> str:
     n_distinct = len(set(words))
     if parser is not None:
         return "date"
-    if n_distinct > MOST_LEVELS and words_as_numbers(column.values) is not None:
+    if n_distinct > MOST_LEVELS and spell_numbers(words):
         return "number"
     if n_distinct > max(len(words) / 2, FEWEST_ROWS * 3):
         has_spaces = sum(" " in word.strip() for word in words) > len(words) / 2
@@ -570,7 +542,7 @@ def date_parser(column: Column) -> Any:
     has_digits = all(any(letter.isdigit() for letter in word) for word in words[:50])
     if not len(words) or not has_digits or not has_skrub():
         return None
-    if words_as_numbers(words) is not None:  # 20140531 may be a number
+    if spell_numbers(words):  # 20140531 may be a number
         return None
     from skrub import ToDatetime
 

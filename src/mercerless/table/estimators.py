@@ -196,7 +196,8 @@ class _Table(ConformalMixin, FittedEstimator):
         if training.splits is not None:
             return training.splits
         options: dict[str, Any] = {"classify": is_classifier(self), "groups": training.groups}
-        items = row_codes(self.encoder_.used(training.columns))
+        dropped = self.encoder_.dropped_
+        items = row_codes([c for c in training.columns if c.name not in dropped])
         if len(y) <= ALL_FOLDS or self.cv is not None:
             return make_folds(self.cv, items, y, random_state=self._seed, **options)
         share = min(0.2, MOST_HELD_OUT / len(y))
@@ -292,23 +293,16 @@ class _Table(ConformalMixin, FittedEstimator):
                 f"Learned from a random sample of {self.max_rows} of {self._n_with_weight} rows; "
                 "raise max_rows to use more."
             )
-        dates = {
-            encoder._names[place]: part.is_ascending
-            for place, part in encoder._parts
-            if isinstance(part, Dates)
-        }
-        is_ordered = self.time_ordered or isinstance(self.cv, TimeSeriesSplit)
-        if dates and not is_ordered and self.cv is None:
-            notes.append(
-                f"Rows have dates ({next(iter(dates))!r}) but were held out at random; if new rows "
-                "come later than these, sort the rows by time and pass time_ordered=True."
-            )
-        elif dates and is_ordered and not any(dates.values()):
-            notes.append(
-                "Rows are held out in their order, as if it was that of time, but their dates "
-                f"({next(iter(dates))!r}) do not ascend; sort the rows by time."
-            )
+        dates = [part.is_ascending for _, part in encoder._parts if isinstance(part, Dates)]
+        if dates and self.time_ordered and not any(dates):
+            notes.append("time_ordered=True, but the dates of the rows do not ascend; sort them.")
             warn(notes[-1])
+        elif dates and self.cv is None and not self.time_ordered:
+            name = next(name for name, kind in encoder.kinds_.items() if kind == "date")
+            notes.append(
+                f"Rows have dates ({name!r}) but were held out at random; if new rows come later "
+                "than these, sort the rows by time and pass time_ordered=True."
+            )
         return notes
 
     def _rows(self, X: Any) -> NDArray:
@@ -535,9 +529,10 @@ class TableClassifier(ClassifierMixin, _Table):
         truth = np.searchsorted(present, training.y[places])
         assert average.out_of_fold is not None
         proba = average.out_of_fold[:, self._rank]
-        shares = others_share(truth, rows.weight, len(present))
-        right = np.maximum(proba[np.arange(len(truth)), truth], np.finfo(float).tiny)
-        warn_if_useless(-np.log(right), -np.log(shares), name, rows.weight, capped=False)
+        truth_shares = np.eye(len(present))[truth]
+        errors = np.sum((proba - truth_shares) ** 2, axis=1)
+        constant = leave_one_out_constant(truth_shares, rows.weight)
+        warn_if_useless(errors, constant, name, rows.weight)
         groups = None if training.groups is None else training.groups[places]
         self.out_of_fold_ = OutOfFold(training.used[places], proba, truth, groups)
 
@@ -576,9 +571,3 @@ class TableClassifier(ClassifierMixin, _Table):
         if is_lazy(X):
             return lazily(self.predict, X, (), self.classes_.dtype)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-
-def others_share(labels: NDArray, weight: NDArray, n_classes: int) -> NDArray:
-    """The share of every row's class among the other rows, with a pull of one row toward equal shares."""
-    of_class = np.bincount(labels, weights=weight, minlength=n_classes)
-    return (of_class[labels] - weight + 1.0 / n_classes) / (weight.sum() - weight + 1.0)

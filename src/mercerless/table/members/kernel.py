@@ -8,15 +8,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import (
-    LinAlgError,
-    cho_factor,
-    cho_solve,
-    cholesky,
-    eigh,
-    lapack,
-    solve_triangular,
-)
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigh, lapack
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
@@ -37,6 +29,7 @@ STEPS_OF_FOLD, STEPS_OF_FOLD_AGAIN = {200: 12}, {200: 6}  # without the rows tha
 SHARED_ROWS = 300  # on which a common factor of bandwidths is chosen
 SHARED_WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
 SHARED_NOISES = np.logspace(-4, 1, 11)
+ROUNDING = 1e-12  # of normal equations, beside their mean diagonal
 IN_CACHE = 2**22  # bytes of a block of a kernel matrix
 PULL = 0.05  # of the log bandwidths of features toward each other
 
@@ -180,40 +173,31 @@ def invert(K: NDArray) -> tuple[NDArray, float]:
 
 
 class Sums(NamedTuple):
-    """The normal equations of least squares on centers, in coordinates in which the centers' penalty is a ball's."""
+    """The normal equations ``(K W K' + noise C) coef = K W Y`` of machines on centers, over rows in parts.
+
+    K is the kernel of the centers with the rows, C that of the centers with each other, and W has the rows' weights.
+    """
 
     centers: NDArray  # (m, d)
-    factor: NDArray  # of the centers' kernel matrix, by Cholesky
+    penalty: NDArray  # C
     gram: NDArray  # (m, m)
     moment: NDArray  # (m, q)
 
-    @classmethod
-    def start(cls, scales: Scales, centers: NDArray, n_outputs: int) -> Self:
-        """Sums over no rows."""
-        n_centers = len(centers)
-        C = scales.compare(centers, centers)
-        C[np.diag_indices_from(C)] += 1e-8 * np.trace(C) / n_centers
-        gram = np.zeros((n_centers, n_centers))
-        return cls(centers, cholesky(C, lower=True), gram, np.zeros((n_centers, n_outputs)))
-
     def add(self, scales: Scales, X: NDArray, rows: Rows) -> Self:
-        """Sums over more rows, with X as their view; products are in single precision, in half the time."""
-        gram = self.gram.copy()
-        moment = self.moment.copy()
-        factor = self.factor.astype(np.float32)
+        """Sums over more rows, with X as their view."""
+        gram, moment = self.gram.copy(), self.moment.copy()
         for block in row_blocks(len(X), 8.0 * len(self.centers), IN_CACHE):
             root = np.sqrt(rows.weight[block])
             K = root * scales.compare(self.centers, X[block])
-            F = solve_triangular(factor, K.astype(np.float32), lower=True, overwrite_b=True)
-            gram += F @ F.T
-            moment += F @ (root[:, None] * rows.Y[block])
+            gram += K @ K.T
+            moment += K @ (root[:, None] * rows.Y[block])
         return self._replace(gram=gram, moment=moment)
 
     def solve(self, noise: float) -> NDArray:
         """The coefficients of the centers."""
-        A = self.gram + noise * np.eye(len(self.gram))
-        solution = cho_solve(cho_factor(A, lower=True, overwrite_a=True), self.moment)
-        return solve_triangular(self.factor, solution, lower=True, trans="T")
+        A = self.gram + noise * self.penalty
+        A[np.diag_indices_from(A)] += ROUNDING * np.trace(A) / len(A)
+        return cho_solve(cho_factor(A, lower=True, overwrite_a=True), self.moment)
 
 
 class Kernel(Member):
@@ -247,7 +231,9 @@ class Kernel(Member):
             sums = earlier.add(self.used, X[test], rows.take(test))
         else:
             order = np.random.RandomState(rows.seed).permutation(len(rows))[:MOST_ROWS]
-            sums = Sums.start(self.used, X[order[:CENTERS]], rows.Y.shape[1])
+            centers = X[order[:CENTERS]]
+            C = self.used.compare(centers, centers)
+            sums = Sums(centers, C, 0.0 * C, np.zeros((len(C), rows.Y.shape[1])))
             sums = sums.add(self.used, X[order], rows.take(order))
             self.sums = None if fold is None else sums
         self.centers, self.coef = sums.centers, sums.solve(self.used.noise)
@@ -304,12 +290,11 @@ def kernel_members(rows: Rows) -> list[Kernel]:
 def best_at_first_look(machines: list[Kernel], rows: Rows) -> list[Kernel]:
     """The machines of least error in the first fold if they learn from few of its rows."""
     train, test = rows.folds[0]
-    order = np.random.RandomState(rows.seed).permutation(len(train))
-    few = rows.take(train[order[:LOOK_ROWS]])
+    few = rows.take(np.random.RandomState(rows.seed).permutation(train)[:LOOK_ROWS])
     held_out = rows.take(test[: 2 * LOOK_ROWS])
-    errors = []
-    for machine in machines:
+
+    def error(machine: Kernel) -> float:
         machine.fit(few, 0)
-        errors.append(held_out.error_of(machine.predict(held_out.Z)))
-    best = np.argsort(errors, kind="stable")[:N_BEST]
-    return [machines[place] for place in np.sort(best)]
+        return held_out.error_of(machine.predict(held_out.Z))
+
+    return sorted(machines, key=error)[:N_BEST]
