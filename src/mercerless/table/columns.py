@@ -37,7 +37,7 @@ class Column(NamedTuple):
         """The values as words."""
         if self.kind == "word":
             return self.values
-        return words_of(self.values.tolist(), self.is_missing)
+        return words_of(self.values.tolist())
 
     def as_numbers(self) -> NDArray:
         """The values as numbers, dates as days; raises for words that are not numbers."""
@@ -115,18 +115,18 @@ def _read_series(column: Any, name: str) -> Column:
                 "be a string or a number; convert it, or leave the column out."
             )
     codes, values = pandas.factorize(column)
-    words = np.append(words_of(values, np.zeros(len(values))), None)
-    return Column(name, words[codes])  # of missing values the code is -1, which is the last
+    words = words_of([*values, None])
+    return Column(name, words[codes])  # missing values have the code -1: the last
 
 
-def words_of(values: Any, is_missing: Any) -> NDArray:
+def words_of(values: Any) -> NDArray:
     """Values as words, None if they are missing or blank; whole numbers have no decimals: 1 and 1.0 are one word."""
     words = np.empty(len(values), dtype=object)
-    for i, (value, gap) in enumerate(zip(values, is_missing)):
+    for i, value in enumerate(values):
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        word = str(value)
-        words[i] = None if gap or not word.strip() else word
+        word = "" if value is None or value != value else str(value)
+        words[i] = word if word.strip() else None
     return words
 
 

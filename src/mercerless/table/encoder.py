@@ -303,7 +303,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self : TableEncoder
             The fitted encoder.
         """
-        self._learn_rows(X, y, sample_weight)
+        self.fit_transform(X, y, sample_weight)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray:
@@ -323,7 +323,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (n, n_features_out)
             The encoded rows.
         """
-        return self._learn_rows(X, y, sample_weight)
+        check_row_order(X, y=y, sample_weight=sample_weight)
+        columns = self.read_training(as_frame(X), has_target=y is not None)
+        n = len(columns[0].values)
+        Y, labels = None, None
+        if y is not None:
+            Y, labels = target_columns(np.asarray(y))
+        folds = splits_of(assign_folds(5, n, labels=labels, random_state=self.random_state))
+        return self.learn(columns, Y, check_weight(sample_weight, n), folds)
 
     def transform(self, X: Any) -> NDArray:
         """Encode new rows; columns of a data frame are matched by name.
@@ -386,17 +393,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         types = [np.float64, np.float32]
         return validate_data(self, X, dtype=types, reset=reset, ensure_all_finite="allow-nan")
 
-    def _learn_rows(self, X: Any, y: Any, sample_weight: Any) -> NDArray:
-        """The encoded training rows, with folds of their own."""
-        check_row_order(X, y=y, sample_weight=sample_weight)
-        columns = self.read_training(as_frame(X), has_target=y is not None)
-        n = len(columns[0].values)
-        Y, labels = None, None
-        if y is not None:
-            Y, labels = target_columns(np.asarray(y))
-        folds = splits_of(assign_folds(5, n, labels=labels, random_state=self.random_state))
-        return self.learn(columns, Y, check_weight(sample_weight, n), folds)
-
     def read_training(self, X: Any, has_target: bool = True) -> list[Column]:
         """The columns of training rows; sets the names of features, and how each column is encoded."""
         columns = read_table(self._validated(X, reset=True))
@@ -438,8 +434,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         useful = kept[is_useful[kept]]
         self._kept = useful if len(useful) else kept
         for place in np.setdiff1d(sources, self.sources_):
-            name = columns[place].name
-            self.dropped_[name] = "is constant, a copy, or text that does not explain the target"
+            reason = "is constant, a copy, or text that does not explain the target"
+            self.dropped_[columns[place].name] = reason
         return A[:, self._kept]
 
     def _parts_of(self, column: Column, has_target: bool) -> Sequence[Part]:

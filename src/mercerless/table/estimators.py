@@ -75,7 +75,7 @@ class _Table(ConformalMixin, FittedEstimator):
     encoder_: TableEncoder
     members_: list[Member]
     target_: Any  # a NumberTarget or a ClassTarget
-    _seed: int
+    _seed: Any  # an int
     _units: Standard
     _residuals: list[NDArray]
     _weighing: Average
@@ -134,9 +134,9 @@ class _Table(ConformalMixin, FittedEstimator):
             )
         if self.time_ordered and self.cv is not None:
             raise ValueError("Pass either cv or time_ordered=True, not both.")
-        self._seed = check_random_state(self.random_state).randint(2**31 - 1)
-        if isinstance(self.random_state, (int, np.integer)):
-            self._seed = int(self.random_state)
+        self._seed = self.random_state
+        if not isinstance(self._seed, (int, np.integer)):
+            self._seed = check_random_state(self._seed).randint(2**31 - 1)
         with self._progress() as progress, one_blas_thread():
             self._fit(as_frame(X), y, sample_weight, groups, progress)
         return self
@@ -148,8 +148,7 @@ class _Table(ConformalMixin, FittedEstimator):
         """The rows with weight, at most `max_rows` of them."""
         used = np.flatnonzero(weight)
         if len(used) > self.max_rows:
-            order = np.random.RandomState(self._seed).permutation(len(used))
-            used = used[np.sort(order[: self.max_rows])]
+            used = np.sort(np.random.RandomState(self._seed).permutation(used)[: self.max_rows])
         return used
 
     def _training(
@@ -182,10 +181,10 @@ class _Table(ConformalMixin, FittedEstimator):
         splitter = check_cv(self.cv, y, classifier=is_classifier(self))
         place = np.full(len(y), -1)
         place[used] = np.arange(len(used))
-        folds = []
-        for train, test in splitter.split(np.zeros((len(y), 1)), y, groups):
-            train, test = place[train], place[test]
-            folds.append((train[train >= 0], test[test >= 0]))
+        folds = [
+            (np.setdiff1d(place[train], -1), np.setdiff1d(place[test], -1))
+            for train, test in splitter.split(np.zeros((len(y), 1)), y, groups)
+        ]
         held_out = np.concatenate([test for _, test in folds])
         if len(np.unique(held_out)) < len(held_out):
             raise ValueError("cv holds out a row twice; use a splitter without overlaps.")
@@ -217,10 +216,11 @@ class _Table(ConformalMixin, FittedEstimator):
 
     def _learn(
         self, training: Training, y: NDArray, target: Any, progress: Progress
-    ) -> tuple[Rows, NDArray, Average]:
+    ) -> tuple[Rows, NDArray, NDArray | None, NDArray]:
         """Held-out predictions of all members, their average, and the members with weight learned from all rows.
 
-        Sets the attributes that regression and classification share; returns the held-out rows and their places.
+        Sets the attributes that regression and classification share; returns the held-out rows, their places and
+        groups, and their predictions by averages of other rows.
         """
         Y = target(y)
         folds = self._folds(training, y)
@@ -272,7 +272,8 @@ class _Table(ConformalMixin, FittedEstimator):
             _residuals=[residuals[place] for place in used],
             _weighing=average.take(np.isin(owner, used)),
         )
-        return held_out, places, average
+        assert average.out_of_fold is not None
+        return held_out, places, groups, average.out_of_fold
 
     def _candidates(self, rows: Rows) -> Iterator[Member]:
         """The members, the cheap ones first, so that trees know their rivals."""
@@ -298,10 +299,9 @@ class _Table(ConformalMixin, FittedEstimator):
             notes.append("time_ordered=True, but the dates of the rows do not ascend; sort them.")
             warn(notes[-1])
         elif dates and self.cv is None and not self.time_ordered:
-            name = next(name for name, kind in encoder.kinds_.items() if kind == "date")
             notes.append(
-                f"Rows have dates ({name!r}) but were held out at random; if new rows come later "
-                "than these, sort the rows by time and pass time_ordered=True."
+                "Rows have dates but were held out at random; if new rows come later than these, "
+                "sort the rows by time and pass time_ordered=True."
             )
         return notes
 
@@ -403,20 +403,18 @@ class TableRegressor(RegressorMixin, _Table):
         gross = used[isolated(y[used])]
         training = self._training(X, y, weight, groups, np.setdiff1d(used, gross))
         target = NumberTarget.fit(training.y, training.weight)
-        rows, places, average = self._learn(training, training.y, target, progress)
+        rows, places, groups, averages = self._learn(training, training.y, target, progress)
         if len(gross):
             self.notes_.append(
                 f"Left out {len(gross)} of {len(y)} rows, the first is row {gross[0]}: their targets "
                 "lie far beyond all others."
             )
-        assert average.out_of_fold is not None
-        standard = target.clip(average.out_of_fold[:, 0])
+        standard = target.clip(averages[:, 0])
         predicted = target.given(standard)
         truth = training.y[places]
         errors = np.abs(predicted - truth)
         constant = leave_one_out_constant(truth, rows.weight)
         warn_if_useless(errors**2, constant, name, rows.weight)
-        groups = None if training.groups is None else training.groups[places]
         self.out_of_fold_ = OutOfFold(training.used[places], predicted, truth, groups)
         self._scatter = Scatter.fit(rows.Z, standard, errors, groups, self._seed)
 
@@ -523,17 +521,17 @@ class TableClassifier(ClassifierMixin, _Table):
         present, first = np.unique(training.y, return_index=True)
         if len(present) < 2:
             raise ValueError("y has one class only among the rows that are used.")
-        rows, places, average = self._learn(training, labels, ClassTarget(len(present)), progress)
+        rows, places, groups, averages = self._learn(
+            training, labels, ClassTarget(len(present)), progress
+        )
         self.classes_ = classes[present]
         self._rank = labels[first]
         truth = np.searchsorted(present, training.y[places])
-        assert average.out_of_fold is not None
-        proba = average.out_of_fold[:, self._rank]
+        proba = averages[:, self._rank]
         truth_shares = np.eye(len(present))[truth]
         errors = np.sum((proba - truth_shares) ** 2, axis=1)
         constant = leave_one_out_constant(truth_shares, rows.weight)
         warn_if_useless(errors, constant, name, rows.weight)
-        groups = None if training.groups is None else training.groups[places]
         self.out_of_fold_ = OutOfFold(training.used[places], proba, truth, groups)
 
     def predict_proba(self, X: Any) -> NDArray:

@@ -92,9 +92,7 @@ class Scales(NamedTuple):
         """The factor of the bandwidths, and the noise, of least leave-one-out error on some rows."""
         order = np.random.RandomState(rows.seed).permutation(len(X))
         places = order[:SHARED_ROWS]
-        A = X[places]
-        Y = rows.Y[places]
-        weight = rows.weight[places]
+        A, Y, weight = X[places], rows.Y[places], rows.weight[places]
         start = self._replace(is_laplace=is_laplace)
         typical = float(np.median(start.distances(A, A))) or 1.0
         smallest = np.inf
@@ -218,31 +216,24 @@ class Kernel(Member):
 
     def fit(self, rows: Rows, fold: int | None = None, held_out: Rows | None = None) -> None:
         X = self._look(rows.Z)
-        self.used = self.scales
-        if fold is not None and self.of_folds:
-            self.used = self.of_folds[fold]
+        self.used = self.of_folds[fold] if fold is not None and self.of_folds else self.scales
         if len(rows) <= ALL_ROWS:
-            self.centers, self.coef = self._solve(rows, X)
+            K = self.used.compare(X, X)
+            K[np.diag_indices_from(K)] += self.used.noise / rows.weight
+            self.centers = X
+            self.coef = cho_solve(cho_factor(K, lower=True, overwrite_a=True), rows.Y)
             return
-        earlier = self.sums
-        if fold is None and earlier is not None and len(rows.folds) == 1:
-            self.sums = None
+        if fold is None and self.sums is not None and len(rows.folds) == 1:
             test = rows.folds[0][1]
-            sums = earlier.add(self.used, X[test], rows.take(test))
+            sums = self.sums.add(self.used, X[test], rows.take(test))
         else:
             order = np.random.RandomState(rows.seed).permutation(len(rows))[:MOST_ROWS]
             centers = X[order[:CENTERS]]
             C = self.used.compare(centers, centers)
             sums = Sums(centers, C, 0.0 * C, np.zeros((len(C), rows.Y.shape[1])))
             sums = sums.add(self.used, X[order], rows.take(order))
-            self.sums = None if fold is None else sums
+        self.sums = None if fold is None else sums
         self.centers, self.coef = sums.centers, sums.solve(self.used.noise)
-
-    def _solve(self, rows: Rows, X: NDArray) -> tuple[NDArray, NDArray]:
-        """All rows as centers, and their coefficients."""
-        K = self.used.compare(X, X)
-        K[np.diag_indices_from(K)] += self.used.noise / rows.weight
-        return X, cho_solve(cho_factor(K, lower=True, overwrite_a=True), rows.Y)
 
     def predict(self, Z: NDArray) -> NDArray:
         X = self._look(Z)
