@@ -239,8 +239,7 @@ class Kernel(Member):
         X = self._look(Z)
         outputs = np.empty((len(X), self.coef.shape[1]))
         for some in row_blocks(len(X), 8.0 * len(self.centers), IN_CACHE):
-            K = self.used.compare(X[some], self.centers)
-            outputs[some] = K @ self.coef
+            outputs[some] = self.used.compare(X[some], self.centers) @ self.coef
         return outputs
 
     def _look(self, Z: NDArray) -> NDArray:
