@@ -31,8 +31,13 @@ def commit() -> str:
 
 
 def write(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
-    """Write the rows of a table to ``results/<name>.csv``, with the commit, and print them."""
-    table = pd.DataFrame(list(rows)).assign(commit=commit())
+    """Write the rows of a table to ``results/<name>.csv``, with the commit, and print them.
+
+    Rows that were measured earlier keep the commit they name.
+    """
+    now = commit()
+    table = pd.DataFrame([row | {"commit": row.get("commit", now)} for row in map(dict, rows)])
+    table["commit"] = table.pop("commit")  # the last column
     RESULTS.mkdir(exist_ok=True)
     table.to_csv(RESULTS / f"{name}.csv", index=False)
     print(f"{name}\n{table.drop(columns='commit').to_string(index=False)}\n", flush=True)

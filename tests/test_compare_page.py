@@ -17,7 +17,7 @@ pytest.importorskip("jinja2")
 
 from mercerless import compare
 from mercerless.comparison.page import charts, render
-from mercerless.comparison.page.sections import sections_of
+from mercerless.comparison.page.sections import classes, sections_of
 
 RNG = np.random.default_rng(7)
 N = 300
@@ -232,10 +232,10 @@ def test_sections_of_two_classes_have_the_figures_of_their_predictions(results):
         [np.sum((TWO == a) & ((scores > 0.5) == (b == "yes"))) for b in ("no", "yes")]
         for a in ("no", "yes")
     ]
-    classes = shown["classes"]
-    assert classes["names"] == ["no", "yes"] and classes["counts"] == counts
-    for k, (name, support, recall, precision) in enumerate(classes["rows"]):
-        assert name == classes["names"][k] and support == sum(counts[k])
+    confusion = shown["classes"]
+    assert confusion["names"] == ["no", "yes"] and confusion["counts"] == counts
+    for k, (name, support, recall, precision) in enumerate(confusion["rows"]):
+        assert name == confusion["names"][k] and support == sum(counts[k])
         assert_allclose(recall, counts[k][k] / sum(counts[k]))
         assert_allclose(precision, counts[k][k] / (counts[0][k] + counts[1][k]))
     for threshold, recall, precision, share in shown["threshold"]:
@@ -245,7 +245,8 @@ def test_sections_of_two_classes_have_the_figures_of_their_predictions(results):
     assert [row[0] for row in shown["threshold"]][:3] == [0.05, 0.1, 0.2] and len(
         shown["threshold"]
     ) == 11
-    roc, precision, trust = classes["charts"]
+    roc, precision, trust = confusion["charts"]
+    assert all(chart.x_range == chart.y_range == (0.0, 1.0) for chart in confusion["charts"])
     wrong, hit = marks(roc, "line")[0]
     assert_allclose(np.trapezoid(hit, wrong), roc_auc_score(is_yes, scores))
     recall, precise = marks(precision, "line")[0]
@@ -306,3 +307,16 @@ def test_columns_are_described(results):
     assert table["city"]["different"] == 2 and table["age"]["different"] == N
     assert_allclose(table["age"]["mean"], X[:, 0].mean())
     assert table["city"]["mean"] is None and table["city"]["top"] in ("Bonn", "Ulm & Köln")
+
+
+@pytest.mark.parametrize("q", [3, 12, 13, 24, 25, 30])
+def test_of_many_classes_the_worst_are_listed(q):
+    codes = np.repeat(np.arange(q), 10)
+    called = np.where(np.arange(10 * q) % 10 < codes % 10, (codes + 1) % q, codes)
+    shown = classes([f"c{k}" for k in range(q)], np.eye(q)[called] * 0.9 + 0.1 / q, codes)
+    recalls = np.array([np.mean(called[codes == k] == k) for k in range(q)])
+    names, support, recall, _ = zip(*shown["rows"])
+    assert len(shown["counts"]) == (q if q <= 12 else 0) and len(shown["charts"]) == 1
+    assert len(names) == min(q, 24) and set(support) == {10}
+    assert_allclose(recall, recalls if q <= 24 else np.sort(recalls)[:24])
+    assert_allclose(recall, [recalls[int(name[1:])] for name in names])

@@ -36,6 +36,7 @@ def test_announced_accuracy_is_that_of_new_groups(cls):
     assert accuracy(cls(random_state=0).fit(X, y)) > 0.95
 
 
+@pytest.mark.filterwarnings("ignore:The sets cover 90% of all items, but only")  # of a class
 @pytest.mark.parametrize("cls", CLASSIFIERS)
 def test_sets_cover_new_groups(cls):
     shares = []

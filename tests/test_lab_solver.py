@@ -150,6 +150,18 @@ def test_grid_start_is_the_best_of_the_grid():
     assert_allclose([value, log_width, log_ridge], [every[best], *np.log(best)], rtol=1e-8)
 
 
+def test_bandwidths_at_which_centers_see_no_rows_are_for_want_of_others():
+    X, support, _, _ = problem()
+    random = np.random.default_rng(0)
+    Y = X @ np.ones((3, 1)) + 0.01 * random.normal(size=(40, 1))
+    Y[support] += 5.0 * random.normal(size=(len(support), 1))  # each fits its own best alone
+    regression = regression_on(X, support, Y, evidence, fixed_columns)
+    blind, seeing = (initial_state(regression, [width], [1e-4]) for width in (1e-3, 1.0))
+    assert blind[0] < seeing[0]
+    assert initial_state(regression, [1e-3, 1.0], [1e-4]) == seeing
+    assert initial_state(regression, [0.3, 1e-3], [1e-4]) == blind  # neither sees any
+
+
 @pytest.mark.parametrize("name", ["evidence", "interpolation"])
 def test_descent_never_increases_and_reaches_a_stationary_point(name):
     X, support, H, Y = problem(60, 5, 2)

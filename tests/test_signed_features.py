@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import Ridge
 
-from mercerless import KreinRidge, SignedRandomFeatures
+from mercerless import KreinRidge, SignedRandomFeatures, config_context
 from mercerless.kernels import TL1, DeltaGauss, Exponential, Gaussian, Laplace
 
 RNG = np.random.default_rng(0)
@@ -99,3 +99,14 @@ def test_ridge_on_the_features_is_ridge_regression_with_the_norm_of_both_parts()
 def test_what_cannot_be_drawn_raises(parameters, message):
     with pytest.raises(ValueError, match=message):
         SignedRandomFeatures(**parameters).fit(np.eye(4))
+
+
+def test_memory_is_checked_before_any_work():
+    model = SignedRandomFeatures(Gaussian(), 100, random_state=0).fit(X)
+    with config_context(memory_limit="1kB"):
+        with pytest.raises(MemoryError, match="transform fewer rows at a time"):
+            model.transform(X)
+        with pytest.raises(MemoryError, match="use fewer components"):
+            SignedRandomFeatures(Gaussian(), 100, random_state=0).fit(X)
+    with config_context(memory_limit="40kB"):  # several blocks of rows
+        assert_allclose(model.transform(np.vstack([X, X])), np.vstack([model.transform(X)] * 2))

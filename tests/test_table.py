@@ -21,6 +21,7 @@ dd = pytest.importorskip("dask.dataframe")
 from mercerless import TableClassifier, TableRegressor, UselessModelWarning
 
 FAST = {"members": ["linear"]}  # where the members do not matter
+WORDS = "oak elm ash fir yew beech birch maple cedar lime willow alder rowan hazel larch spruce pine plum".split()
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +109,9 @@ def test_a_model_of_noise_is_no_worse_than_the_mean():
 # columns without information
 
 
-@pytest.mark.parametrize("values", ["ids", "numbers", "constant", "empty", "copy", "customers"])
+@pytest.mark.parametrize(
+    "values", ["ids", "numbers", "constant", "empty", "copy", "customers", "sentences"]
+)
 def test_a_useless_column_hardly_changes_the_log_loss(cancer, values):
     X, y, T, z = cancer
     n = len(X) + len(T)
@@ -121,6 +124,7 @@ def test_a_useless_column_hardly_changes_the_log_loss(cancer, values):
         "empty": np.nan,
         "copy": whole["3"],
         "customers": [f"C{i:05}" for i in rng.randint(0, 250, n)],
+        "sentences": [" ".join(rng.choice(WORDS, 6)) for _ in range(n)],
     }[values]
     losses = []
     for table in (whole, whole.assign(more=column)):
@@ -131,12 +135,47 @@ def test_a_useless_column_hardly_changes_the_log_loss(cancer, values):
     assert losses[1] - losses[0] < 0.01
 
 
+def test_a_column_that_is_left_out_does_not_change_the_folds():
+    """Equal rows are held out together, whatever their ids are."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(0, 20, 200), "b": rng.integers(0, 3, 200)})
+    y = X.a + rng.normal(size=200)
+    expected = TableRegressor(["linear", "boosted"]).fit(X, y).predict(X)
+    for column in ([f"C{i:04}" for i in range(200)], np.nan, 7):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model = TableRegressor(["linear", "boosted"]).fit(X.assign(more=column), y)
+        assert "more" in model.encoder_.dropped_
+        assert_allclose(model.predict(X.assign(more=column)), expected)
+
+
+def test_constant_targets_and_extreme_numbers():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UselessModelWarning)
+        assert_allclose(TableRegressor().fit(X, np.full(60, 3.0)).predict(X), 3.0)
+    for size in (1e300, 1e-300):
+        with pytest.raises(ValueError, match="Column 'x0' of X has entries of size"):
+            TableRegressor().fit(size * X, X[:, 0])
+
+
+def test_dates_that_do_not_ascend_are_no_order_of_time():
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2020", periods=80)
+    X = pd.DataFrame({"a": rng.normal(size=80), "day": days[::-1]})
+    with pytest.warns(UserWarning, match="do not ascend; sort them"):
+        TableRegressor(**FAST, time_ordered=True).fit(X, X.a)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TableRegressor(**FAST, time_ordered=True).fit(X.assign(day=days), X.a)
+
+
 def test_notes_say_what_was_left_out_and_that_dates_were_held_out_at_random():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=80), "b": 1, "day": pd.date_range("2020", periods=80)})
     model = TableRegressor(**FAST).fit(X, X.a)
     assert any("'b'" in note and "constant" in note for note in model.notes_)
-    assert any("'day'" in note and "time_ordered" in note for note in model.notes_)
+    assert any("dates" in note and "time_ordered" in note for note in model.notes_)
     assert not any(
         "time_ordered" in n for n in model.set_params(time_ordered=True).fit(X, X.a).notes_
     )
@@ -366,6 +405,7 @@ def test_of_more_than_max_rows_a_sample_is_used(lazy):
     table = da.from_array(X, chunks=(200, 2)) if lazy else X
     model = TableRegressor(**FAST, max_rows=300).fit(table, X[:, 0] + X[:, 1])
     assert len(model.out_of_fold_.rows) <= 300 and model.out_of_fold_.rows.max() > 500
+    assert any("300 of 900 rows" in note for note in model.notes_)
     assert model.score(X, X[:, 0] + X[:, 1]) > 0.99
 
 

@@ -199,6 +199,35 @@ def test_text_helps_where_words_carry_the_target():
     assert scores["text"] > scores["drop"] + 0.2
 
 
+def test_text_that_does_not_explain_the_target_is_left_out_unless_kinds_ask_for_it():
+    """Of fifty columns of noise about one passes a test at one per cent."""
+    rng = np.random.default_rng(0)
+    kept = 0
+    for _ in range(50):
+        X = pd.DataFrame(
+            {"a": range(80), "text": [f"{w:x} b {w}" for w in rng.integers(0, 10**6, 80)]}
+        )
+        y = rng.normal(size=80)
+        kept += "text" not in TableEncoder().fit(X, y).dropped_
+    assert kept <= 3
+    assert "text" not in TableEncoder({"text": "text"}).fit(X, y).dropped_
+    assert "text" not in TableEncoder().fit(X).dropped_
+    assert (
+        TableEncoder().fit(X[["text"]], y).transform(X[["text"]]).shape[1] > 0
+    )  # nothing else is there
+
+
+def test_blank_cells_are_missing():
+    dates = list(pd.date_range("2020-01-01", periods=40).strftime("%Y-%m-%d"))
+    X = pd.DataFrame({"day": dates, "color": ["red", "blue"] * 20})
+    blank, missing = X.copy(), X.copy()
+    blank.iloc[3::7] = " "
+    missing.iloc[3::7] = None
+    assert np.array_equal(
+        TableEncoder().fit_transform(blank), TableEncoder().fit_transform(missing)
+    )
+
+
 def test_containers_of_equal_values_are_encoded_alike():
     X, y = mixed_table()
     expected = TableEncoder().fit_transform(X, y)

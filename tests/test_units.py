@@ -160,3 +160,14 @@ def test_distances_given_as_a_kernel_warn(estimator):
         warnings.simplefilter("error")
         estimator("precomputed").fit(np.exp(-D), Y_CLASSES)
         estimator("precomputed").fit(-0.5 * D**2, Y_CLASSES)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("dtype, ulp", [(np.float64, 1e-14), (np.float32, 1e-7)])
+def test_a_column_is_constant_up_to_the_rounding_of_its_values(size, dtype, ulp):
+    signs = np.where(np.arange(20) % 3, 1.0, -1.0)
+    A = size * (1.0 + np.column_stack([ulp * signs, 1e3 * ulp * signs]))
+    units = Standardizer.fit(A.astype(dtype))
+    np.testing.assert_array_equal(np.isinf(units.scale), [True, False])
+    np.testing.assert_array_equal(units(A)[:, 0], 0.0)
+    np.testing.assert_allclose(units.spread, [0.0, units.scale[1]])

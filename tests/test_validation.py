@@ -186,6 +186,16 @@ class TestUselessModels:
             v.warn_if_useless(np.full(10, 9.0), np.ones(10), "Model")  # too few rows to tell
         assert not caught
 
+    @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+    def test_nearly_equal_losses_are_no_reason_in_any_unit(self, unit):
+        constant = np.full(50, unit)
+        v.warn_if_useless(constant * (1.0 + 5e-7), constant, "Model")
+        with pytest.warns(UselessModelWarning):
+            v.warn_if_useless(constant * (1.0 + 2e-6), constant, "Model")
+        v.warn_if_folds_are_useless(np.full(3, 1.04), "Model")
+        with pytest.warns(UselessModelWarning):
+            v.warn_if_folds_are_useless(np.full(3, 1.06), "Model")
+
     def test_rows_count_by_their_weight(self):
         constant = np.tile([0.9, 1.1], 30)
         losses = np.where(np.arange(60) < 30, 3.0, 0.2) * constant

@@ -1,5 +1,6 @@
 """A warning for matrices of distances that are given as kernels."""
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.core.units import warn_if_nothing_varies
@@ -13,6 +14,8 @@ def warn_if_distances(K: NDArray, learner: str) -> None:
     For learners that read a matrix as a kernel, in which large values mean similar items.
     """
     warn_if_nothing_varies(K[:, :100], K.std())
+    if np.diagonal(K).mean() >= K.mean():  # of distances it is the smallest; and this is cheap
+        return
     if matrix_kind(K).kind not in ("distance", "dissimilarity"):
         return
     warn(

@@ -498,14 +498,12 @@ def warn_if_useless(
     name: str,
     weight: NDArray | None = None,
     *,
-    capped: bool = True,
     fewest: int = 20,
     margin: float = 1e-6,
 ) -> None:
     """Warn when held-out losses are worse than a constant's on the same rows by more than three standard errors.
 
-    `constant` has the losses of the best constant that does not know the row. Without `capped` rows count in full
-    however large their loss: for rare classes, a model gains on few rows only. `fewest` rows are needed, and a
+    `constant` has the losses of the best constant that does not know the row. `fewest` rows are needed, and a
     difference of more than the share `margin` of the constant's loss.
     """
     weight = weights_or_ones(weight, len(losses))
@@ -515,7 +513,7 @@ def warn_if_useless(
     if mean_constant == 0.0:
         return
     # a few bad rows would otherwise also widen the standard error
-    cap = 10.0 * mean_constant if capped else np.inf
+    cap = 10.0 * mean_constant
     difference = np.minimum(losses, cap) - np.minimum(constant, cap)
     mean = np.average(difference, weights=weight)
     error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()

@@ -187,7 +187,7 @@ class Kernel(BaseEstimator):
         name = type(self).__name__
         for parameter in self.parameters:
             given = getattr(self, parameter.name)
-            if type(given) is float and 0.0 < given < np.inf:
+            if isinstance(given, (int, float)) and 0.0 < given < np.inf:
                 continue  # mostly, and a small matrix takes microseconds
             value = np.asarray(given, dtype=float)
             if value.ndim and not self._per_feature:

@@ -37,7 +37,7 @@ class Column(NamedTuple):
         """The values as words."""
         if self.kind == "word":
             return self.values
-        return words_of(self.values.tolist(), self.is_missing)
+        return words_of(self.values.tolist())
 
     def as_numbers(self) -> NDArray:
         """The values as numbers, dates as days; raises for words that are not numbers."""
@@ -46,10 +46,11 @@ class Column(NamedTuple):
         if self.kind == "date":
             return days(self.values)
         numbers = words_as_numbers(self.values)
-        if numbers is None:
+        words = self.values[np.isnan(numbers) & ~self.is_missing]
+        if len(words):
             raise ValueError(
-                f"Column {self.name!r} of X holds words, such as {first_word(self.values)!r}, but "
-                "numbers when the model was fitted; convert it."
+                f"Column {self.name!r} of X holds words, such as {words[0]!r}, but numbers when "
+                "the model was fitted; convert it."
             )
         return numbers
 
@@ -113,16 +114,19 @@ def _read_series(column: Any, name: str) -> Column:
                 f"Column {name!r} of X holds a {type(strange[0]).__name__}, and every argument must "
                 "be a string or a number; convert it, or leave the column out."
             )
-    return Column(name, words_of(column, column.isna()))
+    codes, values = pandas.factorize(column)
+    words = words_of([*values, None])
+    return Column(name, words[codes])  # missing values have the code -1: the last
 
 
-def words_of(values: Any, is_missing: Any) -> NDArray:
-    """Values as words, None if they are missing; whole numbers have no decimals, so that 1 and 1.0 are one word."""
+def words_of(values: Any) -> NDArray:
+    """Values as words, None if they are missing or blank; whole numbers have no decimals: 1 and 1.0 are one word."""
     words = np.empty(len(values), dtype=object)
-    for i, (value, gap) in enumerate(zip(values, is_missing)):
+    for i, value in enumerate(values):
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        words[i] = None if gap else str(value)
+        word = "" if value is None or value != value else str(value)
+        words[i] = word if word.strip() else None
     return words
 
 
@@ -131,24 +135,17 @@ def days(dates: NDArray) -> NDArray:
     return np.where(np.isnat(dates), np.nan, dates.astype(np.int64) / 86_400e6)
 
 
-def first_word(words: NDArray) -> str:
-    """The first word that does not spell a number."""
-    return next(word for word in words if word is not None and not spells_number(word))
+def words_as_numbers(words: Any) -> NDArray:
+    """The finite numbers that words spell, NaN for others."""
+    import pandas
+
+    numbers = pandas.to_numeric(pandas.Series(words, dtype=object), errors="coerce")
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
-def spells_number(word: str) -> bool:
-    """Whether a word spells a finite number."""
-    try:
-        return bool(np.isfinite(float(word)))
-    except ValueError:
-        return False
-
-
-def words_as_numbers(words: NDArray) -> NDArray | None:
-    """The numbers that all words spell, NaN for missing ones; None if one word is not a number."""
-    if not all(word is None or spells_number(word) for word in words):
-        return None
-    return words.astype(np.float64)
+def spell_numbers(words: Any) -> bool:
+    """Whether all words spell finite numbers."""
+    return not np.isnan(words_as_numbers(words)).any()
 
 
 def row_codes(columns: Sequence[Column]) -> NDArray:

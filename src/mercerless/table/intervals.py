@@ -63,5 +63,4 @@ def _features(Z: NDArray, predictions: NDArray) -> NDArray:
 
 def _bounded(sizes: NDArray, typical: float) -> NDArray:
     """Sizes within bounds around the typical one; out-of-bag predictions that no tree made are typical."""
-    sizes = np.where(np.isfinite(sizes), sizes, typical)
-    return np.clip(sizes, typical / MOST, typical * MOST)
+    return np.clip(np.nan_to_num(sizes, nan=typical), typical / MOST, typical * MOST)

@@ -80,10 +80,8 @@ class NumberTarget(NamedTuple):
             standard = outputs[:, 1:] + residuals
             short = standard * self.scale[1] + self.center[1]
             y = np.sinh(np.clip(short, -30.0, 30.0)) * self.width + self.median
-            means = self.clip((y - self.center[0]) / self.scale[0]).mean(axis=1)
-            columns.append(means)
-        predictions = self.clip(np.stack(columns))
-        return predictions[:, :, None]
+            columns.append(self.clip((y - self.center[0]) / self.scale[0]).mean(axis=1))
+        return self.clip(np.stack(columns))[:, :, None]
 
 
 class ClassTarget(NamedTuple):

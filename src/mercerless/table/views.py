@@ -97,19 +97,12 @@ class Tails(NamedTuple):
         return (short - self.center) / self.scale
 
 
-def first_of_copies(Z: NDArray, n_sample: int = 1000, tolerance: float = 1e-5) -> NDArray:
-    """Columns that vary and are not, up to sign, a copy of an earlier one; for standardized columns."""
-    step = -(-len(Z) // n_sample)
-    sample = Z[::step]
-    products = np.abs(sample.T @ sample)
-    lengths = np.sqrt(np.diagonal(products))
-    is_similar = products >= (1.0 - 1e-6) * np.outer(lengths, lengths)
-    varies = np.any(Z != 0.0, axis=0)
-    kept: list[int] = []
-    for column in np.flatnonzero(varies):
-        earlier = [k for k in kept if is_similar[k, column]]
-        values = Z[:, column]
-        differences = [min(np.ptp(Z[:, k] - values), np.ptp(Z[:, k] + values)) for k in earlier]
-        if min(differences, default=np.inf) > tolerance:
-            kept.append(int(column))
-    return np.array(kept, dtype=int)
+def first_of_copies(Z: NDArray) -> NDArray:
+    """Standardized columns that vary and are not, up to sign, a copy of an earlier one; the first if none varies."""
+    first: dict[int, int] = {}
+    for j in range(Z.shape[1]):
+        column = np.round(Z[:, j], 5)
+        value = column[np.argmax(column != 0.0)]  # the first that is not 0
+        if value != 0.0:
+            first.setdefault(hash((np.sign(value) * column + 0.0).tobytes()), j)
+    return np.array(sorted(first.values()) or [0])

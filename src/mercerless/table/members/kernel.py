@@ -3,20 +3,12 @@
 On all rows up to some thousand, and on centers above.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import (
-    LinAlgError,
-    cho_factor,
-    cho_solve,
-    cholesky,
-    eigh,
-    lapack,
-    solve_triangular,
-)
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigh, lapack
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
@@ -27,12 +19,17 @@ from mercerless.table.views import Tails
 ALL_ROWS = 2500  # up to here every row is a center
 CENTERS = 1000  # of more rows
 MOST_ROWS = 20_000  # from which coefficients of centers are learned
+LOOK_ROWS, N_BEST = (
+    1000,
+    3,
+)  # rows from which machines on centers learn first, and how many of them go on
 STEPS = {250: 16, 500: 8}  # rows on which bandwidths are learned, and the steps of their descent
 STEPS_AGAIN = {500: 8}  # on a second view, from the bandwidths of the first
 STEPS_OF_FOLD, STEPS_OF_FOLD_AGAIN = {200: 12}, {200: 6}  # without the rows that a fold holds out
 SHARED_ROWS = 300  # on which a common factor of bandwidths is chosen
 SHARED_WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
 SHARED_NOISES = np.logspace(-4, 1, 11)
+ROUNDING = 1e-12  # of normal equations, beside their mean diagonal
 IN_CACHE = 2**22  # bytes of a block of a kernel matrix
 PULL = 0.05  # of the log bandwidths of features toward each other
 
@@ -95,9 +92,7 @@ class Scales(NamedTuple):
         """The factor of the bandwidths, and the noise, of least leave-one-out error on some rows."""
         order = np.random.RandomState(rows.seed).permutation(len(X))
         places = order[:SHARED_ROWS]
-        A = X[places]
-        Y = rows.Y[places]
-        weight = rows.weight[places]
+        A, Y, weight = X[places], rows.Y[places], rows.weight[places]
         start = self._replace(is_laplace=is_laplace)
         typical = float(np.median(start.distances(A, A))) or 1.0
         smallest = np.inf
@@ -176,39 +171,31 @@ def invert(K: NDArray) -> tuple[NDArray, float]:
 
 
 class Sums(NamedTuple):
-    """The normal equations of least squares on centers, in coordinates in which the centers' penalty is a ball's."""
+    """The normal equations ``(K W K' + noise C) coef = K W Y`` of machines on centers, over rows in parts.
+
+    K is the kernel of the centers with the rows, C that of the centers with each other, and W has the rows' weights.
+    """
 
     centers: NDArray  # (m, d)
-    factor: NDArray  # of the centers' kernel matrix, by Cholesky
+    penalty: NDArray  # C
     gram: NDArray  # (m, m)
     moment: NDArray  # (m, q)
 
-    @classmethod
-    def start(cls, scales: Scales, centers: NDArray, n_outputs: int) -> Self:
-        """Sums over no rows."""
-        n_centers = len(centers)
-        C = scales.compare(centers, centers)
-        C[np.diag_indices_from(C)] += 1e-8 * np.trace(C) / n_centers
-        gram = np.zeros((n_centers, n_centers))
-        return cls(centers, cholesky(C, lower=True), gram, np.zeros((n_centers, n_outputs)))
-
     def add(self, scales: Scales, X: NDArray, rows: Rows) -> Self:
         """Sums over more rows, with X as their view."""
-        gram = self.gram.copy()
-        moment = self.moment.copy()
+        gram, moment = self.gram.copy(), self.moment.copy()
         for block in row_blocks(len(X), 8.0 * len(self.centers), IN_CACHE):
             root = np.sqrt(rows.weight[block])
             K = root * scales.compare(self.centers, X[block])
-            F = solve_triangular(self.factor, K, lower=True, overwrite_b=True)
-            gram += F @ F.T
-            moment += F @ (root[:, None] * rows.Y[block])
+            gram += K @ K.T
+            moment += K @ (root[:, None] * rows.Y[block])
         return self._replace(gram=gram, moment=moment)
 
     def solve(self, noise: float) -> NDArray:
         """The coefficients of the centers."""
-        A = self.gram + noise * np.eye(len(self.gram))
-        solution = cho_solve(cho_factor(A, lower=True, overwrite_a=True), self.moment)
-        return solve_triangular(self.factor, solution, lower=True, trans="T")
+        A = self.gram + noise * self.penalty
+        A[np.diag_indices_from(A)] += ROUNDING * np.trace(A) / len(A)
+        return cho_solve(cho_factor(A, lower=True, overwrite_a=True), self.moment)
 
 
 class Kernel(Member):
@@ -229,44 +216,38 @@ class Kernel(Member):
 
     def fit(self, rows: Rows, fold: int | None = None, held_out: Rows | None = None) -> None:
         X = self._look(rows.Z)
-        self.used = self.scales
-        if fold is not None and self.of_folds:
-            self.used = self.of_folds[fold]
+        self.used = self.of_folds[fold] if fold is not None and self.of_folds else self.scales
         if len(rows) <= ALL_ROWS:
-            self.centers, self.coef = self._solve(rows, X)
+            K = self.used.compare(X, X)
+            K[np.diag_indices_from(K)] += self.used.noise / rows.weight
+            self.centers = X
+            self.coef = cho_solve(cho_factor(K, lower=True, overwrite_a=True), rows.Y)
             return
-        earlier = self.sums
-        if fold is None and earlier is not None and len(rows.folds) == 1:
-            self.sums = None
+        if fold is None and self.sums is not None and len(rows.folds) == 1:
             test = rows.folds[0][1]
-            sums = earlier.add(self.used, X[test], rows.take(test))
+            sums = self.sums.add(self.used, X[test], rows.take(test))
         else:
             order = np.random.RandomState(rows.seed).permutation(len(rows))[:MOST_ROWS]
-            sums = Sums.start(self.used, X[order[:CENTERS]], rows.Y.shape[1])
+            centers = X[order[:CENTERS]]
+            C = self.used.compare(centers, centers)
+            sums = Sums(centers, C, 0.0 * C, np.zeros((len(C), rows.Y.shape[1])))
             sums = sums.add(self.used, X[order], rows.take(order))
-            self.sums = None if fold is None else sums
+        self.sums = None if fold is None else sums
         self.centers, self.coef = sums.centers, sums.solve(self.used.noise)
-
-    def _solve(self, rows: Rows, X: NDArray) -> tuple[NDArray, NDArray]:
-        """All rows as centers, and their coefficients."""
-        K = self.used.compare(X, X)
-        K[np.diag_indices_from(K)] += self.used.noise / rows.weight
-        return X, cho_solve(cho_factor(K, lower=True, overwrite_a=True), rows.Y)
 
     def predict(self, Z: NDArray) -> NDArray:
         X = self._look(Z)
         outputs = np.empty((len(X), self.coef.shape[1]))
         for some in row_blocks(len(X), 8.0 * len(self.centers), IN_CACHE):
-            K = self.used.compare(X[some], self.centers)
-            outputs[some] = K @ self.coef
+            outputs[some] = self.used.compare(X[some], self.centers) @ self.coef
         return outputs
 
     def _look(self, Z: NDArray) -> NDArray:
         return Z if self.view is None else self.view(Z)
 
 
-def kernel_members(rows: Rows) -> Iterator[Kernel]:
-    """Gaussian and Laplace machines with a bandwidth for each feature, and with one for all."""
+def kernel_members(rows: Rows) -> list[Kernel]:
+    """Gaussian and Laplace machines with a bandwidth for each feature, and with one for all; of many rows the best."""
     tails = Tails.fit(rows.Z)
     if len(rows.folds) == 1:
         parts = [rows.take(rows.folds[0][0])]
@@ -280,14 +261,30 @@ def kernel_members(rows: Rows) -> Iterator[Kernel]:
         steps, steps_again = (STEPS_OF_FOLD, STEPS_OF_FOLD_AGAIN) if plain else (STEPS, STEPS_AGAIN)
         plain.append(shared.by_evidence(part, part.Z, steps))
         short.append(plain[-1].by_evidence(part, tails(part.Z), steps_again))
-    yield Kernel("Gaussian", None, plain[0], plain[1:])
-    yield Kernel("Gaussian, short tails", tails, short[0], short[1:])
     short_rows = tails(parts[0].Z)
     laplace = short[0].by_leave_one_out(parts[0], short_rows, is_laplace=True)
     factor = laplace.s / short[0].s
-    of_folds = [laplace._replace(s=factor * scales.s) for scales in short[1:]]
-    yield Kernel("Laplace, short tails", tails, laplace, of_folds)
+    laplace_of_folds = [laplace._replace(s=factor * scales.s) for scales in short[1:]]
     gaussian_of_one = shared.by_leave_one_out(parts[0], short_rows, is_laplace=False)
-    yield Kernel("Gaussian, one bandwidth", tails, gaussian_of_one)
     laplace_of_one = shared.by_leave_one_out(parts[0], short_rows, is_laplace=True)
-    yield Kernel("Laplace, one bandwidth", tails, laplace_of_one)
+    machines = [
+        Kernel("Gaussian", None, plain[0], plain[1:]),
+        Kernel("Gaussian, short tails", tails, short[0], short[1:]),
+        Kernel("Laplace, short tails", tails, laplace, laplace_of_folds),
+        Kernel("Gaussian, one bandwidth", tails, gaussian_of_one),
+        Kernel("Laplace, one bandwidth", tails, laplace_of_one),
+    ]
+    return machines if len(rows) <= ALL_ROWS else best_at_first_look(machines, rows)
+
+
+def best_at_first_look(machines: list[Kernel], rows: Rows) -> list[Kernel]:
+    """The machines of least error in the first fold if they learn from few of its rows."""
+    train, test = rows.folds[0]
+    few = rows.take(np.random.RandomState(rows.seed).permutation(train)[:LOOK_ROWS])
+    held_out = rows.take(test[: 2 * LOOK_ROWS])
+
+    def error(machine: Kernel) -> float:
+        machine.fit(few, 0)
+        return held_out.error_of(machine.predict(held_out.Z))
+
+    return sorted(machines, key=error)[:N_BEST]
