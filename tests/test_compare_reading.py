@@ -516,7 +516,7 @@ def test_a_row_without_a_label_is_left_out_and_noted(tmp_path):
     TABLE.assign(target=TABLE["target"].where(np.arange(N) % 10 > 0)).to_csv(tmp_path / "t.csv")
     problem = read_problem(str(tmp_path / "t.csv"), labels="target")
     assert problem.n_items == N - 3
-    assert any("3 items without a label" in str(note) for note in problem.notes)
+    assert any("without a label, which are left out: 3" in str(note) for note in problem.notes)
 
 
 def test_none_is_a_class_and_a_number_with_a_unit_is_noted(tmp_path):

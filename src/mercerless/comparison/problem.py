@@ -167,7 +167,7 @@ def make_problem(
         raise ValueError("All labels are missing; there is nothing to learn.")
     if n_missing:
         problem = problem.select(np.flatnonzero(labels.notna()))
-        problem = problem.note(f"left out: {counted(n_missing, 'item')} without a label")
+        problem = problem.note(f"items without a label, which are left out: {n_missing:,}")
     problem = decide_task(problem, task)
     if kind in MATRICES and problem.is_directed:
         text = "the matrix has a direction: learners take the mean of both, unless you fit "
@@ -328,11 +328,6 @@ def decide_task(problem: Problem, task: str | None) -> Problem:
     return replace(problem, y=labels.to_numpy(dtype=float), task=task)
 
 
-def counted(number: int, what: str) -> str:
-    """A number of things."""
-    return f"{number:,} {what}{'s' * (number != 1)}"
-
-
 def keep_classes(problem: Problem) -> Problem:
     """The problem without classes that are too small; raises if fewer than two are left."""
     names, codes, counts = np.unique(problem.y, return_inverse=True, return_counts=True)
@@ -346,6 +341,5 @@ def keep_classes(problem: Problem) -> Problem:
         return problem
     kept = np.flatnonzero(~is_rare[codes])
     listed = ", ".join(map(str, names[is_rare][:5])) + (", ..." if is_rare.sum() > 5 else "")
-    left_out = counted(len(codes) - len(kept), "item")
-    text = f"left out: {left_out} of classes of fewer than five ({listed})"
+    text = f"classes of fewer than five items, which are left out: {listed}"
     return problem.select(kept).note(text)
