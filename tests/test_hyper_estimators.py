@@ -76,8 +76,8 @@ def test_losses_of_the_search_are_those_of_machines_fitted_without_each_fold():
     assert losses.mean() < numbers.var()
     # the mean over several draws of folds
     drawn_twice = held_out_blocks(K, folds + folds)
-    assert_allclose(machine_losses(drawn_twice, y, SVC, settings, np.ones(30)), wrong)
-    assert_allclose(ridge_losses(held_out_blocks(K, folds + folds), numbers[:, None]), losses)
+    assert_allclose(machine_losses(drawn_twice, y, SVC, settings, np.ones(30)), 2 * wrong)
+    assert_allclose(ridge_losses(held_out_blocks(K, folds + folds), numbers[:, None]), 2 * losses)
 
 
 def test_the_search_prefers_a_learned_kernel_that_pays_and_a_plain_one_on_noise():

@@ -301,7 +301,7 @@ def test_linear_machine_on_an_embedding_of_all_landmarks_is_the_krein_machine():
     X, y = data(60)
     new, _ = data(20, 1)
     labels = y > 1
-    axes = KreinEmbedding(KERNEL, n_components=None, center=False, landmarks=60, random_state=0)
+    axes = KreinEmbedding(KERNEL, n_components=None, landmarks=60, random_state=0)
     exact = KreinSVC(KERNEL, tol=1e-8).fit(X, labels)
     machine = make_pipeline(axes, SVC(C=exact.C_, kernel="linear", tol=1e-8)).fit(X, labels)
     assert exact.n_negative_ > 5
@@ -381,7 +381,8 @@ def test_the_papers_rule_is_the_sign_of_a_regression_on_standardized_labels():
 def test_svc_equals_scikit_learn_on_the_flipped_matrix(kernel):
     X, y = data()
     Xt, _ = data(30, 1)
-    K, Kt = kernel(X), kernel(Xt, X)
+    centerer = KernelCenterer().fit(kernel(X))
+    K, Kt = centerer.transform(kernel(X)), centerer.transform(kernel(Xt, X))
     s, V = np.linalg.eigh(K)
     flip = (V * np.abs(s)) @ V.T
     flip = (flip + flip.T) / 2
@@ -393,6 +394,16 @@ def test_svc_equals_scikit_learn_on_the_flipped_matrix(kernel):
             ours.decision_function(Xt), reference.decision_function(flip_test), atol=3e-4
         )  # libsvm keeps its matrix in single precision
         assert np.mean(ours.predict(Xt) == reference.predict(flip_test)) > 0.95
+
+
+@pytest.mark.parametrize("machine", [KreinSVC("precomputed"), KreinSVR("precomputed")])
+def test_a_machine_does_not_depend_on_the_origin_of_an_indefinite_matrix(machine):
+    X, y = data()
+    K = TL1(4.0)(X)
+    moved = K - 30.0 - K.mean(axis=0) - K.mean(axis=1)[:, None]
+    y = y > 1 if isinstance(machine, KreinSVC) else y
+    expected = machine.set_params(tol=1e-8).fit(K, y).predict(K)
+    assert_allclose(machine.fit(moved, y).predict(moved), expected, atol=1e-3)
 
 
 def test_positive_definite_svc_and_svr_are_scikit_learns():
@@ -430,7 +441,7 @@ def test_svc_penalty_of_the_negative_part():
     K = DeltaGauss(2.0, 0.5)(X)
     labels = y > 1
     clipped = KreinSVC("precomputed", negative_penalty=np.inf).fit(K, labels)
-    s, V = np.linalg.eigh(K)
+    s, V = np.linalg.eigh(KernelCenterer().fit_transform(K))
     projected = V[:, s < -1e-9].T @ clipped.dual_coef_.T
     assert np.abs(projected).max() < 1e-10
     flipped = KreinSVC("precomputed").fit(K, labels)

@@ -158,7 +158,7 @@ def _descend(theta: NDArray, problem: "_Losses") -> tuple[NDArray, NDArray, NDAr
             break
         if not active.all():
             left = left[active]
-            problem = problem.take(active)
+            problem = replace(problem, inputs=problem.inputs[active])
             value = value[active]
             gradient = gradient[active]
             hessian = hessian[active]
@@ -176,7 +176,7 @@ def _descend(theta: NDArray, problem: "_Losses") -> tuple[NDArray, NDArray, NDAr
         value = trial_value[better]
         theta[left] = trial[better]
         if not better.all():
-            problem = problem.take(better)
+            problem = replace(problem, inputs=problem.inputs[better])
             proba = proba[better]
     return theta, values, gradients
 
@@ -225,10 +225,6 @@ class _Losses:
     labels: NDArray
     weight: NDArray
     smallest_slope: float
-
-    def take(self, settings: NDArray) -> "_Losses":
-        """The same for some of the settings."""
-        return replace(self, inputs=self.inputs[settings])
 
     def value(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         """The objective (n_settings,), and the probabilities (n_settings, n_classes, n)."""

@@ -23,17 +23,23 @@ class Stabilized(NamedTuple):
     kernel: NDArray
     projector: NDArray  # from its coefficients to those for the rows of the original kernel
     n_negative: int
+    mean: NDArray  # of the columns of K if it was centered, else zero
 
 
 def stabilize(
-    K: NDArray, negative_penalty: float = 1.0, weight: NDArray | None = None
+    K: NDArray,
+    negative_penalty: float = 1.0,
+    weight: NDArray | None = None,
+    *,
+    center: bool = False,
 ) -> Stabilized:
     """Flip the negative eigenvalues of the symmetric `K`, divided by `negative_penalty` (inf drops them). O(n^3).
 
-    Positive weights count as repeated rows: the eigenvalues are those of ``W^1/2 K W^1/2``.
+    Positive weights count as repeated rows: the eigenvalues are those of ``W^1/2 K W^1/2``. If K is centered first,
+    the coefficients for its rows sum to zero, and those of K itself are the same, less ``mean @ coef``.
     """
     weight = weights_or_ones(weight, len(K))
-    Kt, _, root, total = center_kernel(K, weight, False)
+    Kt, mean, root, total = center_kernel(K, weight, center)
     s, V = eigh(Kt, driver="evd", check_finite=False, overwrite_a=True)
     keep = kept(s, 1e-12, largest_entry(K) * total)
     s = s[keep]
@@ -44,7 +50,7 @@ def stabilize(
         V /= root[:, None]
         left = V * root[:, None] ** 2
     matrix = (V * (factor * s)) @ V.T
-    return Stabilized((matrix + matrix.T) / 2, (left * factor) @ V.T, int(np.sum(s < 0)))
+    return Stabilized((matrix + matrix.T) / 2, (left * factor) @ V.T, int(np.sum(s < 0)), mean)
 
 
 class Machine(NamedTuple):

@@ -21,7 +21,8 @@ from mercerless.core.validation import warn_if_useless, weights_or_ones
 
 # The rows of a fold, ascending; folds may be of several draws.
 Fold = slice | NDArray
-# For every fold: the matrix of the other rows, that of the fold's rows with them, and the fold.
+# For every fold: the matrix of the other rows, that of the fold's rows with them, and the fold; losses of several draws
+# are added.
 HeldOut = Iterable[tuple[NDArray, NDArray, Fold]]
 
 #: Length scales of Gaussians, relative to `core.units.length_scales`.
@@ -69,9 +70,7 @@ def held_out_blocks(K: NDArray, folds: Sequence[Fold]) -> Iterator[tuple[NDArray
 def ridge_losses(matrices: HeldOut, Y: NDArray) -> NDArray:
     """Squared losses of every row, summed over the columns of Y, with the best penalty."""
     losses = np.zeros((len(Y), len(RIDGES)))
-    times = np.zeros((len(Y), 1))
     for K, K_new, fold in matrices:
-        times[fold] += 1
         rest = np.delete(Y, fold, axis=0)
         mean = rest.mean(axis=0)
         unit = kernel_unit(K)
@@ -81,7 +80,6 @@ def ridge_losses(matrices: HeldOut, Y: NDArray) -> NDArray:
         for k, ridge in enumerate(RIDGES):
             predicted = features @ (projected / (np.maximum(s, 0.0) + unit * ridge)[:, None]) + mean
             losses[fold, k] += ((predicted - Y[fold]) ** 2).sum(axis=1)
-    losses /= times
     return losses[:, losses.sum(axis=0).argmin()]
 
 
@@ -95,9 +93,7 @@ def machine_losses(
     """Squared errors, or wrong labels, of every row for every setting of the machine, and last for a constant."""
     classify = make is SVC
     losses = np.zeros((len(y), len(settings) + 1))
-    times = np.zeros((len(y), 1))
     for K, K_new, fold in matrices:
-        times[fold] += 1
         rest = np.delete(y, fold)
         weight_of_rest = np.delete(weight, fold)
         unit = kernel_unit(K, weight_of_rest)
@@ -110,7 +106,7 @@ def machine_losses(
                 machine = libsvm(make, centered, rest, weight_of_rest, unit, **setting)
                 predicted = machine.predict(K_new - offset)
             losses[fold, k] += _losses(predicted, y[fold], classify)
-    return losses / times
+    return losses
 
 
 class MachineChoice(NamedTuple):

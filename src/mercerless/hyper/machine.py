@@ -107,7 +107,7 @@ class _LearnedKernelMachine(FittedEstimator):
             projector = None
             # libsvm stops anywhere if the kernel is indefinite, often far from a useful machine
             if kernel.definite is not True:
-                K, projector, _ = stabilize(K)
+                K, projector, *_ = stabilize(K)
             machine = libsvm(self._make, K, targets, None, kernel_unit(K), **setting)
         self._set_fitted(
             kernel_=kernel,

@@ -67,7 +67,7 @@ class _KreinMachine(KreinModel):
                 matrices = [kernel(basis.take(rows)) for kernel in kernels]
                 best, C = self._choose(matrices, target[rows], weight[rows])
                 basis = basis.with_kernel(kernels[best])
-            flipped = stabilize(self._matrix(basis), self.negative_penalty, weight)
+            flipped = stabilize(self._matrix(basis), self.negative_penalty, weight, center=True)
             if C == "auto":
                 of_rows = flipped.kernel[np.ix_(rows, rows)]
                 of_rows /= single_precision_unit(of_rows)
@@ -77,7 +77,8 @@ class _KreinMachine(KreinModel):
             progress.step({"stage": "machines"})
         beta = np.column_stack([machine.coef for machine in machines])
         coef = flipped.projector @ beta
-        intercept = np.array([machine.intercept for machine in machines])
+        coef -= np.outer(weight / weight.sum(), coef.sum(axis=0))  # 0, up to rounding
+        intercept = np.array([machine.intercept for machine in machines]) - flipped.mean @ coef
         if units is not None:
             coef, intercept = coef * units.spread, units.undo(intercept)
         self._set_fitted(
@@ -126,8 +127,8 @@ class _KreinMachine(KreinModel):
 class KreinSVC(ClassifierMixin, _KreinMachine):
     """Support vector classification with an indefinite kernel.
 
-    Trains on the flipped kernel matrix ``|K|`` (stabilization in the Krein space) and predicts with the original
-    kernel: ``f(x) = sum_i coef_i k(x, x_i) + b``. With `negative_penalty` c the machine minimizes
+    Trains on the flipped kernel matrix ``|K|``, centered before (stabilization in the Krein space), and predicts with
+    the original kernel: ``f(x) = sum_i coef_i k(x, x_i) + b``. With `negative_penalty` c the machine minimizes
     ``(||f+||^2 + c ||f-||^2) / 2 + C sum loss(y f)``; c = 1 is the Krein machine, c = inf clips the spectrum.
 
     Parameters
@@ -159,7 +160,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
     certificate_ : float
         Largest relative duality gap.
     n_negative_ : int
-        Negative eigenvalues of the kernel matrix.
+        Negative eigenvalues of the centered kernel matrix.
     kernel_ : Kernel
         The kernel that was used.
     X_fit_ : ndarray or None

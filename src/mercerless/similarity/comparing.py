@@ -193,9 +193,8 @@ class ComparesItems(GroupedPredictor):
         elif kind == "similarity":
             own[:] = C.max()
         center_rows = np.where(known, place[rows], -1)
-        block = Block.of(
-            C[used], own[used], kind, weight=of_mean_one(weight[used]), center_rows=center_rows
-        )
+        weight = weight[used] / weight[used].mean()
+        block = Block.of(C[used], own[used], kind, weight=weight, center_rows=center_rows)
         basis = MatrixBasis(kernel, None, np.arange(m), m)
         blocks = {"": block.single()}
         return blocks, self._attributes(blocks, basis, kind, rows)
@@ -228,7 +227,7 @@ class ComparesItems(GroupedPredictor):
         if self.direction == "mean":
             hits = csr_array((hits + hits.T) / 2.0)
         back = csr_array(hits.T) if self.direction == "both" else None
-        block = HitBlock.of(hits, back, of_mean_one(weight[used]))
+        block = HitBlock.of(hits, back, weight[used] / weight[used].mean())
         warn_of_items_without_hits(block, "training items")
         attributes = {
             "kernel_": Precomputed(),
@@ -435,11 +434,6 @@ def full_need(n: int) -> float:
     return 8.0 * LIMITS.matrices * n**2
 
 
-def of_mean_one(weight: NDArray) -> NDArray:
-    """Positive weights, relative to their mean."""
-    return weight / weight.mean()
-
-
 def directed_blocks(
     there: NDArray,
     back: NDArray,
@@ -450,8 +444,7 @@ def directed_blocks(
     landmarks: NDArray | None = None,
 ) -> dict[str, Block]:
     """The blocks of comparisons in both directions: one, the mean, or the mean and both side by side."""
-    weight = of_mean_one(weight)
-    options: dict[str, Any] = {"weight": weight, "center_rows": landmarks}
+    options: dict[str, Any] = {"weight": weight / weight.mean(), "center_rows": landmarks}
     if direction in ("symmetric", "rows"):
         is_symmetric = direction == "symmetric"
         return {"": Block.of(there, own, kind, symmetric=is_symmetric, **options).single()}

@@ -50,13 +50,9 @@ class Task(NamedTuple):
     targets: Targets  # of the items that carry weight
     weight: NDArray  # of all items
     groups: NDArray | None  # of all items, as numbers
-    given: NDArray  # numbers of classes, or numbers, of the items that carry weight
+    used: NDArray  # positions of the items that carry weight
+    given: NDArray  # numbers of classes, or numbers, of these
     encoding: dict[str, Any]
-
-    @property
-    def used(self) -> NDArray:
-        """Positions of the items that carry weight."""
-        return np.flatnonzero(self.weight)
 
 
 class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
@@ -470,7 +466,7 @@ class SimilarityClassifier(ClassifierMixin, SimilarityLearner):
         if groups is not None:
             warn_of_lonely_classes(classes[labels], groups[used])
         targets = Targets.of_classes(labels, len(classes))
-        return Task(targets, weight, groups, labels, {"classes_": classes})
+        return Task(targets, weight, groups, used, labels, {"classes_": classes})
 
     @blockwise
     def predict_proba(
@@ -614,7 +610,7 @@ class SimilarityRegressor(RegressorMixin, SimilarityLearner):
         weight = check_weight(sample_weight, len(y))
         used = np.flatnonzero(weight)
         targets = Targets.of_numbers(y[used], weight[used])
-        return Task(targets, weight, check_groups(groups, len(y)), y[used], {})
+        return Task(targets, weight, check_groups(groups, len(y)), used, y[used], {})
 
     @blockwise
     def predict(
