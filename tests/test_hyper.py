@@ -775,6 +775,11 @@ def test_degenerate_targets_and_duplicates():
         ({"hyper_kernel": GaussianHyper([1.0, 2.0])}, "one per feature"),
         ({"hyper_kernel": WishartHyper(1.0, -3)}, "not positive semi-definite"),
         ({"hyper_kernel": WishartHyper(-1.0)}, "positive length_scale"),
+        (
+            {"hyper_kernel": WishartHyper(np.eye(9))},
+            r"length_scale of shape \(9, 9\) must be a posi",
+        ),
+        ({"hyper_kernel": WishartHyper(-np.eye(3))}, "must be a positive definite matrix of shape"),
         ({"hyper_kernel": WishartHyper([1.0, 2.0])}, "one per feature"),
         ({"hyper_kernel": TensorHyper(trend="linear")}, "trend"),
     ],

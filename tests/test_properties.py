@@ -563,6 +563,8 @@ def container(case, value):
 
 @holds_for(forms="vectors similarities distances", values=["int64", "int8", "uint16"])
 def whole_numbers(case, value):
+    if str(case).startswith("KreinSV") and case.form == "similarities":
+        pytest.skip("libsvm takes ten seconds for many equal items")
     train, new = (np.clip(np.round(2 * rows) + 3, 0, 5) for rows in (X, Z))
     if case.form == "similarities":
         train, new = train @ train.T, new @ train.T

@@ -43,7 +43,7 @@ class KreinThresholds:
     ratios: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0, 0.01)
     # C="auto" is chosen on so many rows and folds.
     tuned_rows: int = 600
-    tuned_folds: int = 3
+    tuned_folds: int = 5
     # Standard deviation of f relative to that of the targets.
     radii: tuple[float, ...] = (1.0, 0.9, 0.8, 0.7, 0.5, 0.25)
 
