@@ -89,7 +89,7 @@ def first_sentence(comparison: "Comparison", name: str, chance: float) -> str:
         figures = f"an R² of {score['R²']:.3f} and a mean absolute error of {number(score['MAE'])}"
         baseline = number(guess["MAE"])
     return (
-        f"Use the {lower(comparison.titles[name])}: it has {figures} on items it has not seen "
+        f"Recommended: {lower(comparison.titles[name])}, with {figures} on items it has not seen "
         f"({baseline} for a constant guess{rows_used(comparison)})."
     )
 
