@@ -421,6 +421,7 @@ def test_the_choice_of_parameters_is_the_plain_machines():
     assert model.score(X[1::2], y[1::2]) > 0.75
     few = DANKRegressor().fit(X[:8], y[:8])
     assert np.isfinite(few.predict(X)).all()
+    assert few.C_ == DANKClassifier().fit(X[:8], np.arange(8) % 2).C_ == 1.0  # too few to choose
 
 
 def test_display_shows_the_learned_matrix(moons):

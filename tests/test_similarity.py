@@ -145,7 +145,13 @@ def test_families_and_the_whole_have_figures():
 ALL = "clip flip gaussian neighbors profiles square"
 FAMILIES = [  # parameters, form of X, families of both learners, of the classifier, and of the regressor
     ({}, "matrix", ALL, "classes shares", "cosines"),
-    ({"landmarks": 20}, "matrix", "embedding gaussian neighbors profiles", "classes", ""),
+    (
+        {"landmarks": 20},
+        "matrix",
+        "embedding gaussian neighbors profiles",
+        "classes narrow_embedding",
+        "",
+    ),
     ({"direction": "rows"}, "directed", "gaussian neighbors profiles", "classes shares", "cosines"),
     ({}, "sparse", "votes ridge shares", "", ""),
     ({"direction": "both"}, "sparse directed", "votes ridge shares", "", ""),

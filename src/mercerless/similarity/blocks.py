@@ -171,8 +171,10 @@ class Block:
         if self.all_items:
             families.append(votes)
         elif len(known) > 1:
-            embedding = [(1.0, penalty) for penalty in PENALTIES[:4]]
-            families.append(Embedding("embedding", embedding))
+            families.append(Embedding("embedding", [(1.0, one) for one in PENALTIES[:4]]))
+            if classify:
+                narrow = Embedding("narrow_embedding", [(3.0, one) for one in PENALTIES[:4]])
+                families.append(narrow)
         if self.symmetric:
             families.append(Spectral("spectrum", SPECTRAL))
         if classify and len(known):

@@ -307,7 +307,8 @@ class SimilarityClassifier(ClassifierMixin, SimilarityLearner):
     - ``"gaussian"``: ridge regression on ``exp(-3 d^2 / u)`` and ``exp(-d / sqrt(u))``, u the median squared distance;
     - ``"profiles"``: kernel ridge regression with a Gaussian of the rows of standardized distances: two items are alike
       if their distances to all others are;
-    - ``"embedding"``, with landmarks: the same with coordinates in the positive axes of the landmarks' spectrum;
+    - ``"embedding"``, with landmarks: the same with coordinates in the positive axes of the landmarks' spectrum, and
+      ``"narrow_embedding"`` with narrower Gaussians;
     - ``"shares"``: ridge regression on the shares of the classes among the items that one and two steps lead to;
     - ``"neighbors"``: votes of the 5 and of the 15 nearest training items;
     - ``"classes"``: the mean distance to the nearest items of every class, or its logarithm.
