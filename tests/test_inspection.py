@@ -6,7 +6,7 @@ from sklearn.svm import SVC
 Figure = pytest.importorskip("matplotlib.figure").Figure
 
 from mercerless import SimilarityClassifier, SimilarityRegressor
-from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay, StackDisplay
+from mercerless.inspection import AverageDisplay, KernelMatrixDisplay, SpectrumDisplay
 from mercerless.kernels import TL1
 from mercerless.spectra import SpectrumTransformer, indefiniteness
 
@@ -180,9 +180,9 @@ def test_a_stack_shows_the_losses_and_weights_of_its_families(cls, loss):
     y = X[:, 0] + 0.3 * rng.normal(size=60)
     model = cls("rbf").fit(X, y > 0 if loss == "log_loss" else y)
     figure = Figure()
-    display = StackDisplay.from_estimator(model, ax=figure.subplots(ncols=2))
+    display = AverageDisplay.from_estimator(model, ax=figure.subplots(ncols=2))
     left, right = display.axes_
-    names = [name for name in model.family_scores_ if name != "stack"]
+    names = [name for name in model.family_scores_ if name != "average"]
     scores = [model.family_scores_[name][loss] for name in names]
     weights = [model.family_scores_[name]["weight"] for name in names]
     places = {text.get_text(): y for text, y in zip(left.get_yticklabels(), left.get_yticks())}
@@ -191,10 +191,10 @@ def test_a_stack_shows_the_losses_and_weights_of_its_families(cls, loss):
     np.testing.assert_allclose([points[places[name]] for name in names], scores)
     np.testing.assert_allclose([bars[places[name]] for name in names], weights)
     assert places[names[0]] > places[names[-1]]  # from above
-    np.testing.assert_allclose(left.lines[0].get_xdata(), model.family_scores_["stack"][loss])
+    np.testing.assert_allclose(left.lines[0].get_xdata(), model.family_scores_["average"][loss])
     assert [text.get_text() for text in right.texts] == [f"{weight:.2f}" for weight in weights]
     assert right.get_xlim()[0] == 0 and right.get_xlim()[1] > max(weights)
     assert left.get_title(loc="left") == str(model.negative_spectrum_)
     assert ("log-loss" in left.get_xlabel()) == (loss == "log_loss")
-    with pytest.raises(ValueError, match="is no stack"):
-        StackDisplay.from_estimator(KernelHolder().fit(X))
+    with pytest.raises(ValueError, match="not an average"):
+        AverageDisplay.from_estimator(KernelHolder().fit(X))

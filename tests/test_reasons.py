@@ -29,9 +29,9 @@ MODELS = {
     "krein, landmarks": (KreinRidge(TL1(3.0), landmarks=15, random_state=0), NUMBERS),
     "asymmetric": (AsymmetricRidge(side="mean"), NUMBERS),
     "asymmetric, two classes": (AsymmetricRidgeClassifier(), TWO),
-    "stack": (SimilarityRegressor(TL1(3.0), random_state=0), NUMBERS),
-    "stack, classes": (SimilarityClassifier(TL1(3.0), random_state=0), THREE),
-    "stack, two classes": (SimilarityClassifier(random_state=0), TWO),
+    "average": (SimilarityRegressor(TL1(3.0), random_state=0), NUMBERS),
+    "average, classes": (SimilarityClassifier(TL1(3.0), random_state=0), THREE),
+    "average, two classes": (SimilarityClassifier(random_state=0), TWO),
     "landmarks": (SimilarityRegressor(TL1(3.0), landmarks=15, random_state=0), NUMBERS),
     "landmarks, classes": (SimilarityClassifier(TL1(3.0), landmarks=15, random_state=0), THREE),
     "several": (SimilarityRegressor([TL1(3.0), Gaussian(1.0)], random_state=0), NUMBERS),
@@ -137,11 +137,11 @@ def test_a_share_is_what_the_target_of_an_item_does():
     row, item = 4, int(reasons.items[4, 0])
     blocks, _ = model._training_blocks(X[TRAIN], np.ones(60))
     new = next(model._compared(X[NEW]))[""]
-    targets = model.stack_.targets
+    targets = model.families_.targets
     without = targets.Y.copy()
     without[item] = targets.Y.mean(axis=0)
-    scores = [family.fit(blocks[""], without).scores(new) for _, family in model.stack_.members]
-    prediction = targets.in_units(model.stack_.average(np.concatenate(scores)))
+    scores = [family.fit(blocks[""], without).scores(new) for _, family in model.families_.members]
+    prediction = targets.in_units(model.families_.average(np.concatenate(scores)))
     assert_allclose(reasons.score[row] - prediction[row], reasons.shares[row, 0], rtol=1e-4)
 
 

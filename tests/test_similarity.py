@@ -113,7 +113,7 @@ def test_figures_are_those_of_the_out_of_fold_predictions(cls):
     weight = RNG.uniform(0.5, 2.0, N)
     y = THREE if cls is SimilarityClassifier else NUMBERS
     model = cls("precomputed").fit(D[:N, :N], y[:N], sample_weight=weight)
-    held_out, figures = model.out_of_fold_, model.family_scores_["stack"]
+    held_out, figures = model.out_of_fold_, model.family_scores_["average"]
     assert_array_equal(held_out.rows, np.arange(N))
     if cls is SimilarityClassifier:
         of_truth = held_out.prediction[np.arange(N), THREE[:N]]
@@ -138,8 +138,8 @@ def test_extreme_targets_do_not_decide():
 def test_families_and_the_whole_have_figures():
     scores = distances().fit(D[:N, :N], THREE[:N]).family_scores_
     assert {"clip", "flip", "square", "gaussian", "profiles", "shares"} <= set(scores)
-    assert scores["stack"]["log_loss"] <= min(s["log_loss"] for s in scores.values()) + 0.05
-    assert sum(s["weight"] for name, s in scores.items() if name != "stack") == pytest.approx(1.0)
+    assert scores["average"]["log_loss"] <= min(s["log_loss"] for s in scores.values()) + 0.05
+    assert sum(s["weight"] for name, s in scores.items() if name != "average") == pytest.approx(1.0)
 
 
 ALL = "clip flip gaussian neighbors profiles square"
@@ -175,7 +175,7 @@ def test_families_that_take_part(cls, options, form, both, classes, numbers):
     names = f"{both} {classes if cls is SimilarityClassifier else numbers}".split()
     if form == "sparse directed":
         names += [f"{name} of {side}" for name in names[:2] for side in ("rows", "columns")]
-    assert set(scores) == {"stack", *names}
+    assert set(scores) == {"average", *names}
 
 
 def test_the_walk_of_a_fit_is_as_short_as_its_page_says():

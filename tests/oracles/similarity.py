@@ -1,4 +1,4 @@
-"""Independent routes for the similarity stack: dense formulas, loops and general-purpose optimizers."""
+"""Independent routes for the similarity average: dense formulas, loops and general-purpose optimizers."""
 
 import numpy as np
 from scipy.optimize import linprog, minimize, minimize_scalar
@@ -103,7 +103,7 @@ def temperature(proba, labels, weight):
 
 
 def weights_value(v, predictions, Y, weight, penalty):
-    """The objective of the stack's weights for probabilities."""
+    """The objective of the average's weights for probabilities."""
     residual = Y - np.tensordot(v, predictions, 1)
     return weight @ (residual**2).sum(axis=1) + penalty * weight.sum() * np.sum(
         (v - 1.0 / len(v)) ** 2

@@ -199,7 +199,7 @@ def on_numbers(problem: Problem, names: tuple[str, str]) -> BaseEstimator:
     return steps if hasattr(estimator, "predict_proba") else calibrate(steps)
 
 
-def stack(problem: Problem) -> BaseEstimator:
+def similarity(problem: Problem) -> BaseEstimator:
     estimator = choose(problem, mercerless.SimilarityClassifier, mercerless.SimilarityRegressor)
     return estimator("precomputed", kind=problem.matrix_kind, random_state=0)
 
@@ -302,7 +302,7 @@ LEARNERS: tuple[Learner, ...] = (
         for name, title, names in MACHINES
     ),
     Learner("hits", "Hits learner", hits, "hits", is_automatic=True),
-    Learner("similarity", "Similarity learner", stack, "matrix", is_automatic=True),
+    Learner("similarity", "Similarity learner", similarity, "matrix", is_automatic=True),
     Learner("neighbors", "Nearest neighbors", matrix_neighbors, "matrix"),
     Learner("features", "Linear model on similarities", features, "matrix"),
     Learner("svm-clip", "SVM on the clipped spectrum", partial(repaired, mode="clip"), "matrix"),

@@ -38,7 +38,7 @@ class Reasons(NamedTuple):
     rest : ndarray of shape (n,)
         The sum of the shares of all other training items.
     families : dict of str to ndarray of shape (n,)
-        The sum of all shares by the part of the model they come from: families of a stack, directions, kernel forms.
+        The sum of all shares by the part of the model they come from: families of an average, directions, kernel forms.
     label, rival : ndarray of shape (n,) or None
         The predicted class and the second most probable one; None for numbers.
     given : ndarray of shape (n, 2 k) or None

@@ -6,10 +6,11 @@ from mercerless.inspection.reasons import ReasonsDisplay
 from mercerless.inspection.spectra import KernelMatrixDisplay, SpectrumDisplay
 from mercerless.krein.display import KreinPartsDisplay, ValidationSurfaceDisplay
 from mercerless.lab.display import BandwidthDisplay, GrowthDisplay
-from mercerless.similarity.display import StackDisplay
+from mercerless.similarity.display import AverageDisplay
 
 __all__ = [
     "AdaptedKernelDisplay",
+    "AverageDisplay",
     "BandwidthDisplay",
     "GrowthDisplay",
     "KernelCurveDisplay",
@@ -18,6 +19,5 @@ __all__ = [
     "LearnedKernelDisplay",
     "ReasonsDisplay",
     "SpectrumDisplay",
-    "StackDisplay",
     "ValidationSurfaceDisplay",
 ]

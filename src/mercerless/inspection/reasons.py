@@ -34,7 +34,7 @@ class ReasonsDisplay(Display):
 
     See Also
     --------
-    StackDisplay : The value of every family of a stack.
+    AverageDisplay : The value of every family of an average.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A picture of an automatic stack: losses of its families alone, and their weights in the average."""
+"""A picture of an average: losses of its families alone, and their weights in the average."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from mercerless.core.display import Color, Display
 
 
 @dataclass(eq=False, repr=False)
-class StackDisplay(Display):
+class AverageDisplay(Display):
     """Out-of-fold loss and weight of every family of a `SimilarityClassifier` or `SimilarityRegressor`.
 
-    Create it with `from_estimator`. Left: the loss of the family's best setting alone, with the stack's as a line.
+    Create it with `from_estimator`. Left: the loss of the family's best setting alone, with the average's as a line.
     Right: the sum of the family's weights. The title is the verdict on the negative part of the spectrum.
 
     Parameters
@@ -34,10 +34,10 @@ class StackDisplay(Display):
     --------
     >>> from mercerless import SimilarityClassifier
     >>> from mercerless.datasets import load_digit_shapes
-    >>> from mercerless.inspection import StackDisplay
+    >>> from mercerless.inspection import AverageDisplay
     >>> shapes = load_digit_shapes(100)
     >>> model = SimilarityClassifier(kernel="precomputed", random_state=0).fit(shapes.D, shapes.target)
-    >>> StackDisplay.from_estimator(model).loss
+    >>> AverageDisplay.from_estimator(model).loss
     'log_loss'
     """
 
@@ -49,7 +49,7 @@ class StackDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw the families of a fitted stack, or its similarities if it has several.
+        """Draw the families of a fitted average, or its similarities if it has several.
 
         Parameters
         ----------
@@ -60,23 +60,23 @@ class StackDisplay(Display):
 
         Returns
         -------
-        display : StackDisplay
+        display : AverageDisplay
             The drawn display.
         """
         check_is_fitted(estimator)
         scores = getattr(estimator, "family_scores_", None)
         if scores is None:
             raise ValueError(
-                f"{type(estimator).__name__} is no stack; pass a SimilarityClassifier or "
+                f"{type(estimator).__name__} is not an average of families; pass a SimilarityClassifier or "
                 "SimilarityRegressor."
             )
-        loss = "log_loss" if "log_loss" in scores["stack"] else "mse"
+        loss = "log_loss" if "log_loss" in scores["average"] else "mse"
         return cls(scores, loss=loss, sentence=str(estimator.negative_spectrum_)).plot(ax=ax)
 
     def _draw(self, left: Any, right: Any) -> None:
-        families = [name for name in self.scores if name != "stack"]
+        families = [name for name in self.scores if name != "average"]
         rows = np.arange(len(families))[::-1]
-        left.axvline(self.scores["stack"][self.loss], color=Color.NEGATIVE, label="stack")
+        left.axvline(self.scores["average"][self.loss], color=Color.NEGATIVE, label="average")
         left.scatter(
             [self.scores[name][self.loss] for name in families],
             rows,

@@ -36,8 +36,8 @@ from mercerless.core.validation import (
 from mercerless.similarity.blocks import Block
 from mercerless.similarity.comparing import ComparesItems, check_hits
 from mercerless.similarity.explain import StackReasonsMixin
+from mercerless.similarity.fit import FittedFamilies, Targets, fit_families
 from mercerless.similarity.hits import predict_linked
-from mercerless.similarity.stack import Stack, Targets, fit_stack
 
 N_FOLDS = 5
 #: Of more rows, a single part is held out instead of folds.
@@ -62,7 +62,7 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
     on all items. Several similarities have parts: estimators of one similarity each, which compare items only.
     """
 
-    stack_: Stack
+    families_: FittedFamilies
     out_of_fold_: OutOfFold
     _parts: dict[str, ComparesItems] | None
 
@@ -104,9 +104,11 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
             if n >= 2000:
                 progress.clock.remedy = "; landmarks=1000 is faster"
             run = partial(run_tasks, progress, self.n_jobs, "fold")
-            stack = fit_stack(blocks, task.targets, task.weight[task.used], splits, fold_parts, run)
+            fitted = fit_families(
+                blocks, task.targets, task.weight[task.used], splits, fold_parts, run
+            )
         attributes["_parts"] = parts
-        self._set_fitted(**attributes, **task.encoding, **self._described(stack, task))
+        self._set_fitted(**attributes, **task.encoding, **self._described(fitted, task))
 
     @abstractmethod
     def _task(self, y: Any, sample_weight: Any, groups: Any) -> Task:
@@ -124,19 +126,19 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
         splits = splits_of(fold_of)
         return splits[:1] if many else splits, deal(N_FOLDS)
 
-    def _described(self, stack: Stack, task: Task) -> dict[str, Any]:
-        """The attributes that describe a stack."""
-        rows = task.used[stack.judged]
+    def _described(self, fitted: FittedFamilies, task: Task) -> dict[str, Any]:
+        """The attributes that describe the average."""
+        rows = task.used[fitted.judged]
         groups = None if task.groups is None else task.groups[rows]
-        spectra = stack.negative_spectrum
+        spectra = fitted.negative_spectrum
         return {
-            "stack_": stack,
-            "members_": tuple(stack.settings),
-            "weights_": stack.average.weights,
-            "family_scores_": stack.family_scores,
+            "families_": fitted,
+            "members_": tuple(fitted.settings),
+            "weights_": fitted.average.weights,
+            "family_scores_": fitted.family_scores,
             "negative_spectrum_": next(iter(spectra.values())) if len(spectra) == 1 else spectra,
-            "certificate_": stack.average.residual,
-            "out_of_fold_": OutOfFold(rows, stack.out_of_fold, task.given[stack.judged], groups),
+            "certificate_": fitted.average.residual,
+            "out_of_fold_": OutOfFold(rows, fitted.out_of_fold, task.given[fitted.judged], groups),
             "_weight": task.weight,
         }
 
@@ -199,7 +201,7 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
         if among is not None:
             return self._predict_linked(X, reverse, among)
         blocks = self._compared(X, diag, reverse)
-        return np.concatenate([self.stack_(block) for block in blocks])
+        return np.concatenate([self.families_(block) for block in blocks])
 
     def _predict_linked(self, X: Any, reverse: Any, among: Any) -> NDArray:
         """Predictions of hits of new items that also have hits among each other."""
@@ -213,7 +215,7 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
         if links.shape != (len(new), len(new)):
             raise ValueError(f"among has shape {links.shape}, but there are {len(new)} new items.")
         links = self._similarities_of_hits(links)
-        targets = self.stack_.targets
+        targets = self.families_.targets
         known = self._templates[""]
         return targets.in_units(predict_linked(known, new, links, targets.Y, targets.labels))
 
@@ -245,7 +247,7 @@ class SimilarityLearner(ConformalMixin, StackReasonsMixin, ComparesItems):
             yield joined_blocks(of_parts)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_templates" in vars(self) or "stack_" in vars(self)
+        return "_templates" in vars(self) or "families_" in vars(self)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -354,7 +356,7 @@ class SimilarityClassifier(ClassifierMixin, SimilarityLearner):
         Their weights, of sum 1.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"accuracy"`` and ``"log_loss"`` of its best setting, and the sum of its
-        ``"weight"``. The key ``"stack"`` holds the average itself. All are cross-fitted.
+        ``"weight"``. The key ``"average"`` holds the average itself. All are cross-fitted.
     negative_spectrum_ : NegativeSpectrum, or dict of these
         Whether the negative eigenvalues help: ``z`` and ``verdict``; by name if there are several blocks.
     out_of_fold_ : OutOfFold
@@ -372,7 +374,7 @@ class SimilarityClassifier(ClassifierMixin, SimilarityLearner):
         The training items, or those that are landmarks; None for precomputed input.
     landmarks_ : ndarray of shape (n_landmarks,) or None
         Row numbers of the landmarks; None if all items were compared.
-    stack_ : Stack
+    families_ : FittedFamilies
         The fitted learners.
     unit_ : float or None
         Only for sparse X: the median of distances, their unit; None for similarities.
@@ -567,7 +569,7 @@ class SimilarityRegressor(RegressorMixin, SimilarityLearner):
 
     Attributes
     ----------
-    members_, weights_, negative_spectrum_, stack_, certificate_
+    members_, weights_, negative_spectrum_, families_, certificate_
         As for `SimilarityClassifier`; the sum of the weights is free.
     kernel_, X_fit_, kind_, landmarks_, n_features_in_
         As for `SimilarityClassifier`.
@@ -575,7 +577,7 @@ class SimilarityRegressor(RegressorMixin, SimilarityLearner):
         Only for sparse X.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"r2"`` and ``"mse"`` (relative to the variance) of its best setting, and the
-        sum of its ``"weight"``. The key ``"stack"`` holds the average itself, cross-fitted.
+        sum of its ``"weight"``. The key ``"average"`` holds the average itself, cross-fitted.
     out_of_fold_ : OutOfFold
         The average's predictions for the training items of positive weight, with learners, settings and weights from
         other folds; `rows`, `prediction` and `target`.
@@ -653,7 +655,7 @@ class HitsClassifier(SimilarityClassifier):
 
     Attributes
     ----------
-    classes_, members_, weights_, family_scores_, negative_spectrum_, out_of_fold_, certificate_, stack_
+    classes_, members_, weights_, family_scores_, negative_spectrum_, out_of_fold_, certificate_, families_
         As for `SimilarityClassifier`.
     kernel_, X_fit_, landmarks_, kind_, unit_, n_features_in_
         As for `SimilarityClassifier`.
@@ -706,7 +708,7 @@ class HitsRegressor(SimilarityRegressor):
 
     Attributes
     ----------
-    members_, weights_, family_scores_, negative_spectrum_, out_of_fold_, certificate_, stack_
+    members_, weights_, family_scores_, negative_spectrum_, out_of_fold_, certificate_, families_
         As for `SimilarityRegressor`.
     kernel_, X_fit_, landmarks_, kind_, unit_, n_features_in_
         As for `SimilarityRegressor`.

@@ -1,4 +1,4 @@
-"""The training items for and against the predictions of a stack, in shares that add up to the score."""
+"""The training items for and against the predictions of an average, in shares that add up to the score."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from mercerless.core.memory import check_memory
 from mercerless.core.reasons import Explained, Reasons, ReasonsMixin, two_likeliest
 from mercerless.core.validation import column_labels
 from mercerless.similarity.families import ClassDistances, Family
-from mercerless.similarity.stack import Stack
+from mercerless.similarity.fit import FittedFamilies
 
 #: Panels of equal length, and nodes in each, of the integral along the path of the scores.
 N_PANELS, N_NODES = 8, 16
@@ -33,7 +33,7 @@ class Split(NamedTuple):
 class StackReasonsMixin(ReasonsMixin):
     """Reasons of an average of families on blocks of comparisons."""
 
-    stack_: Stack
+    families_: FittedFamilies
     _weight: NDArray
     _parts: Any
     _compared: Any
@@ -66,11 +66,11 @@ class StackReasonsMixin(ReasonsMixin):
     ) -> Iterator[Explained]:
         known = self._compared_again(train)
         n = len(next(iter(known.values())))
-        n_members = len(self.stack_.settings)
-        targets = self.stack_.targets.Y
+        n_members = len(self.families_.settings)
+        targets = self.families_.targets.Y
         prepared = [
             (name, family, solved_for_rows(family, known[name], targets))
-            for name, family in self.stack_.members
+            for name, family in self.families_.members
         ]
         for new in self._compared(X, diag, reverse):
             m = len(next(iter(new.values())))
@@ -81,8 +81,8 @@ class StackReasonsMixin(ReasonsMixin):
                 of_family = split_scores(fitted, linear, targets, known[name], new[name])
                 label = f"{name}: {fitted.name}" if len(known) > 1 else fitted.name
                 splits += [split._replace(family=label) for split in of_family]
-            classes = two_likeliest(self.stack_(new)) if is_classifier(self) else None
-            yield shares_of(self.stack_, splits, classes)
+            classes = two_likeliest(self.families_(new)) if is_classifier(self) else None
+            yield shares_of(self.families_, splits, classes)
 
     def _compared_again(self, train: Any) -> Mapping[str, Any]:
         """The training blocks: of the items that the model keeps, or of `train`."""
@@ -158,10 +158,10 @@ def split_class_distances(family: ClassDistances, Y: NDArray, new: Any) -> list[
     return splits
 
 
-def shares_of(stack: Stack, splits: list[Split], classes: Any) -> Explained:
-    """Contribution of every training row to a stack's predictions, from its members' split scores.
+def shares_of(fitted: FittedFamilies, splits: list[Split], classes: Any) -> Explained:
+    """Contribution of every training row to an average's predictions, from its members' split scores.
 
-    A stack of regressors adds its members, so shares add up as they are. A stack of classifiers does not: its
+    An average of regressors adds its members, so shares add up as they are. An average of classifiers does not: its
     log-odds L of ``classes[0]`` against ``classes[1]`` are a smooth function of the members' scores. Along the straight
     line from the bases to the scores, a member's score changes L by the integral of its derivative, which is split
     among rows as the score itself is (integrated gradients): the shares add up to ``L(scores) - L(bases)``, and
@@ -169,16 +169,16 @@ def shares_of(stack: Stack, splits: list[Split], classes: Any) -> Explained:
     """
     totals = np.stack([split.weights @ split.effects for split in splits])
     bases = np.stack([np.broadcast_to(split.base, totals.shape[1:]) for split in splits])
-    weights = stack.average.weights
+    weights = fitted.average.weights
     label = rival = None
     if classes is None:
-        rate = np.broadcast_to(weights[:, None, None] * stack.targets.scale, totals.shape)
+        rate = np.broadcast_to(weights[:, None, None] * fitted.targets.scale, totals.shape)
         ends = [
-            stack.targets.in_units(np.tensordot(weights, values, 1))
+            fitted.targets.in_units(np.tensordot(weights, values, 1))
             for values in (totals + bases, bases)
         ]
     else:
-        rate, *ends = path_of_scores(stack.average, totals, bases, classes)
+        rate, *ends = path_of_scores(fitted.average, totals, bases, classes)
         label, rival = classes
     families: dict[str, NDArray] = {}
     for split, of_member in zip(splits, rate):

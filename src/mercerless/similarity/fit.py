@@ -22,7 +22,7 @@ SMALLEST_WEIGHT = 1e-6
 
 
 class Setting(NamedTuple):
-    """One learner of a stack."""
+    """One learner of an average."""
 
     similarity: str  # the block that it learns from
     family: str
@@ -64,7 +64,7 @@ class NegativeSpectrum(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What a stack learns: classes, or numbers in units of their deviation."""
+    """What is learned: classes, or numbers in units of their deviation."""
 
     Y: NDArray  # (n, q): +-1 for every class, or the standardized numbers and, if some are extreme, cut ones
     labels: NDArray | None  # (n,), numbers of the classes
@@ -104,7 +104,7 @@ class Targets(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Stack:
+class FittedFamilies:
     """The members that an average kept, fitted on all rows."""
 
     members: Sequence[tuple[str, Any]]  # the block and the fitted family
@@ -122,14 +122,14 @@ class Stack:
         return self.targets.in_units(self.average(np.concatenate(scores)))
 
 
-def fit_stack(
+def fit_families(
     blocks: Mapping[str, Any],
     targets: Targets,
     weight: NDArray,
     splits: Sequence[Split],
     parts: NDArray,
     run: Callable = map,
-) -> Stack:
+) -> FittedFamilies:
     """Judge the families of all blocks on folds, average the best, and fit these on all rows.
 
     `splits` hold out every row once, or a single part of many rows; `parts` (n,) are those of the honest figures.
@@ -183,7 +183,7 @@ def fit_stack(
         own = [place for i, place in (places[position] for position in average.kept) if i == member]
         if own:
             fitted.append((name, family.keep(own).fit(blocks[name], targets.Y)))
-    return Stack(
+    return FittedFamilies(
         fitted,
         [settings[position] for position in average.kept],
         average,
@@ -239,7 +239,7 @@ def judge_spectrum(
 def family_scores(
     kinds: Sequence[tuple[str, str]], target: NDArray, weight: NDArray, average: Average
 ) -> dict[str, dict[str, float]]:
-    """Cross-fitted figures of the best setting of every family, and of the whole as "stack", with their weights."""
+    """Cross-fitted figures of the best setting of every family, and of the whole as "average", with their weights."""
     several = len({name for name, _ in kinds}) > 1
     found = {}
     for kind in dict.fromkeys(kinds):
@@ -247,8 +247,8 @@ def family_scores(
         found[name] = figures(average.kinds_out_of_fold[kind], target, weight)
         own = [one == kind for one in kinds]
         found[name]["weight"] = float(average.weights[own].sum())
-    found["stack"] = figures(average.out_of_fold, target, weight)
-    found["stack"]["weight"] = float(average.weights.sum())
+    found["average"] = figures(average.out_of_fold, target, weight)
+    found["average"]["weight"] = float(average.weights.sum())
     return found
 
 
