@@ -77,6 +77,15 @@ def test_the_constant_guess_is_that_of_the_training_parts():
         np.testing.assert_allclose(guesses[test], T[train].mean())
 
 
+def test_scores_are_means_of_all_repeats():
+    result = compare(
+        X, Y, learners=["linear", "neighbors"], repeats=3, searches=False, curves=False
+    )
+    assert len(result.race.folds) == 3
+    for row in result.table:
+        assert row["log-loss"] == pytest.approx(row["loss"])
+
+
 def test_groups_are_never_split():
     groups = np.repeat(np.arange(24), 5)
     result = compare(

@@ -21,7 +21,13 @@ from mercerless.comparison.page import render
 from mercerless.comparison.page.charts import number
 from mercerless.comparison.problem import Problem, make_problem
 from mercerless.comparison.race import Race
-from mercerless.comparison.scores import TITLES, all_losses, predictions_by_repeat, scores_of
+from mercerless.comparison.scores import (
+    TITLES,
+    all_losses,
+    mean_of_scores,
+    predictions_by_repeat,
+    scores_of,
+)
 from mercerless.comparison.statistics import Judgment, judge
 from mercerless.comparison.verdict import BALANCED, Verdict, reach_verdict
 from mercerless.comparison.work import Task, Workers
@@ -206,9 +212,15 @@ class Comparison:
 
     @cached_property
     def scores(self) -> dict[str, dict[str, float]]:
-        """The usual scores of every ranked learner and of the constant guess."""
+        """The usual scores of every ranked learner and of the constant guess: means of the complete repeats."""
         names = [GUESS, *self.ranked]
-        return {name: scores_of(self.problem, self.predictions(name)[0]) for name in names}
+        losses, _ = all_losses(self.race, names)
+        is_complete = ~np.isnan(losses).any(axis=(0, 2))
+        found = {}
+        for name in names:
+            repeats = self.predictions(name)[is_complete]
+            found[name] = mean_of_scores([scores_of(self.problem, one) for one in repeats])
+        return found
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -90,3 +90,8 @@ def scores_of(problem: Problem, predictions: NDArray) -> dict[str, float]:
     if len(problem.classes) == 2:
         scores["AUC"] = roc_auc_score(codes, predictions[:, 1])
     return scores
+
+
+def mean_of_scores(repeats: list[dict[str, float]]) -> dict[str, float]:
+    """The mean of every score over repeats."""
+    return {name: float(np.mean([scores[name] for scores in repeats])) for name in repeats[0]}
