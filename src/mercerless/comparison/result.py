@@ -21,13 +21,7 @@ from mercerless.comparison.page import render
 from mercerless.comparison.page.charts import number
 from mercerless.comparison.problem import Problem, make_problem
 from mercerless.comparison.race import Race
-from mercerless.comparison.scores import (
-    TITLES,
-    all_losses,
-    mean_of_scores,
-    predictions_by_repeat,
-    scores_of,
-)
+from mercerless.comparison.scores import TITLES, all_losses, mean_scores, predictions_by_repeat
 from mercerless.comparison.statistics import Judgment, judge
 from mercerless.comparison.verdict import BALANCED, Verdict, reach_verdict
 from mercerless.comparison.work import Task, Workers
@@ -216,11 +210,9 @@ class Comparison:
         names = [GUESS, *self.ranked]
         losses, _ = all_losses(self.race, names)
         is_complete = ~np.isnan(losses).any(axis=(0, 2))
-        found = {}
-        for name in names:
-            repeats = self.predictions(name)[is_complete]
-            found[name] = mean_of_scores([scores_of(self.problem, one) for one in repeats])
-        return found
+        return {
+            name: mean_scores(self.problem, self.predictions(name)[is_complete]) for name in names
+        }
 
     @property
     def notes(self) -> tuple[str, ...]:

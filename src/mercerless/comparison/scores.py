@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import (
     accuracy_score,
@@ -92,6 +93,6 @@ def scores_of(problem: Problem, predictions: NDArray) -> dict[str, float]:
     return scores
 
 
-def mean_of_scores(repeats: list[dict[str, float]]) -> dict[str, float]:
+def mean_scores(problem: Problem, repeats: NDArray) -> dict[str, float]:
     """The mean of every score over repeats."""
-    return {name: float(np.mean([scores[name] for scores in repeats])) for name in repeats[0]}
+    return pd.DataFrame([scores_of(problem, one) for one in repeats]).mean().to_dict()
