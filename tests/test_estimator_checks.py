@@ -56,8 +56,6 @@ def expected_failures(estimator):
         if name in ("AsymmetricRidgeClassifier", "KreinRidgeClassifier", "SimilarityClassifier"):
             vectors = "it reads similarities, and the check passes vectors"
             reasons["check_decision_proba_consistency"] = vectors
-        if name in ("SimilarityClassifier", "SimilarityRegressor"):
-            reasons["check_estimators_nan_inf"] = "NaN in a matrix of comparisons is a gap"
         if name.startswith("DANK"):
             definite = "the matrix must be positive semidefinite"
             reasons["check_positive_only_tag_during_fit"] = definite

@@ -217,7 +217,7 @@ EXCEPTIONS = {
     ("weights_are_relative", "SimilaritySVC"): (None, C_OF_ROWS),
     ("order_of_items", "HyperRi"): (None, "landmarks are drawn from rows"),
     ("order_of_items", "HyperS"): (None, "landmarks are drawn from rows"),
-    ("container", "HyperRegressor"): (1e-3, LIBSVM),
+    ("container", "HyperRegressor"): (1e-2, LIBSVM),
     ("weights_are_relative", "Hits"): (1e-4, "models are fitted in single precision"),
     ("unit", "LAB"): (1e-3, "the descent of bandwidths stops at a tolerance"),
     ("sign_of_the_target", "DANK"): (1e-3, "the solver stops at a duality gap"),

@@ -91,15 +91,17 @@ def test_all_rows_as_centers_are_ridge_regression():
 
 def test_sums_over_rows_are_weighted_least_squares_on_centers():
     centers = X[:8]
-    sums = kernel.Sums.start(SCALES, centers, 2)
+    C = matrix(SCALES, centers, centers)
+    sums = kernel.Sums(centers, C, np.zeros((8, 8)), np.zeros((8, 2)))
     whole = sums.add(SCALES, X, rows())
     parts = sums
     for places in (np.arange(25), np.arange(25, 40)):
         part = base.Rows(X[places], Y[places], None, 0, WEIGHT[places], (), 0)
         parts = parts.add(SCALES, X[places], part)
-    K, C = matrix(SCALES, X, centers), matrix(SCALES, centers, centers)
-    C += 1e-8 * np.trace(C) / 8 * np.eye(8)
-    expected = np.linalg.solve(K.T @ (WEIGHT[:, None] * K) + 0.2 * C, K.T @ (WEIGHT[:, None] * Y))
+    K = matrix(SCALES, X, centers)
+    A = K.T @ (WEIGHT[:, None] * K) + 0.2 * C
+    A += kernel.ROUNDING * np.trace(A) / 8 * np.eye(8)
+    expected = np.linalg.solve(A, K.T @ (WEIGHT[:, None] * Y))
     for found in (whole, parts):
         assert_allclose(found.solve(0.2), expected, rtol=1e-6)
 

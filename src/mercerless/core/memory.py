@@ -49,7 +49,7 @@ def config_context(
     >>> import numpy as np
     >>> from mercerless import KreinRidge, config_context
     >>> with config_context(memory_limit="1MB"):
-    ...     KreinRidge(landmarks=None).fit(np.zeros((5000, 1)), np.zeros(5000))
+    ...     KreinRidge(landmarks=None).fit(np.arange(5000.0)[:, None], np.zeros(5000))
     Traceback (most recent call last):
     MemoryError: ...
     """
