@@ -75,10 +75,18 @@ def test_groups_of_one_item_are_no_groups(cls):
 
 
 @pytest.mark.parametrize("cls", CLASSIFIERS)
+def test_a_class_of_one_item_is_said(cls):
+    X, y, _ = copies(n_groups=40, noise=0.3)
+    y[5] = 2
+    with pytest.warns(UserWarning, match="1 of 3 classes, such as 2, have one item only"):
+        cls(random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
 def test_a_class_in_one_group_warns_and_counts_as_wrong(cls):
     X, y, groups = copies(n_groups=40, noise=0.3)
     y = np.where(groups == 3, 2, y)
-    with pytest.warns(UserWarning, match="1 of 3 classes, such as 2, are in one group each"):
+    with pytest.warns(UserWarning, match="1 of 3 classes, such as 2, have one group of items only"):
         model = cls(random_state=0).fit(X, y, groups=groups)
     held = model.out_of_fold_
     assert np.all(held.prediction.argmax(axis=1)[held.target == 2] != 2)

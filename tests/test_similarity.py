@@ -530,7 +530,7 @@ def test_mistakes_raise_one_sentence(fit, message):
 def test_a_class_of_one_item_is_said():
     labels = THREE[:N].copy()
     labels[0] = 9
-    with pytest.warns(UserWarning, match="9 has one item"):
+    with pytest.warns(UserWarning, match="such as 9, have one item only"):
         model = distances().fit(D[:N, :N], labels)
     assert len(model.classes_) == 4
 

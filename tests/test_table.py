@@ -475,6 +475,7 @@ def test_errors_are_one_sentence(diabetes):
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8])
+@pytest.mark.filterwarnings("ignore:.* have one item only")
 def test_very_few_rows_are_enough_to_predict(n):
     X = np.random.default_rng(0).normal(size=(n, 2))
     assert np.isfinite(TableRegressor().fit(X, X[:, 0]).predict(X)).all()

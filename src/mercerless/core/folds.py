@@ -96,16 +96,18 @@ def check_groups(groups: Any, n: int) -> NDArray | None:
     return codes
 
 
-def warn_of_lonely_classes(labels: NDArray, groups: NDArray) -> None:
-    """Warn of classes that occur in one group only: no model has seen them when they are held out."""
+def warn_of_lonely_classes(labels: NDArray, groups: NDArray | None, weight: NDArray) -> None:
+    """Warn of classes of one item, or one group of items: no model has seen them when it is held out."""
+    sets = np.arange(len(labels)) if groups is None else groups
+    labels, sets = labels[weight > 0], sets[weight > 0]
     classes = np.unique(labels).tolist()
-    lonely = [label for label in classes if len(np.unique(groups[labels == label])) == 1]
+    lonely = [label for label in classes if len(np.unique(sets[labels == label])) == 1]
     if lonely:
         warn(
-            f"The items of {len(lonely)} of {len(classes)} classes, such as {lonely[0]!r}, are in one group "
-            "each: no model has seen such a class when its items are held out, so out-of-fold "
-            "figures count them as wrong, and prediction sets may leave the class out; add items "
-            "of other groups, or leave the class out."
+            f"{len(lonely)} of {len(classes)} classes, such as {lonely[0]!r}, have one "
+            f"{'item' if groups is None else 'group of items'} only: no model has seen such a class when it is "
+            "held out, so out-of-fold figures count it as wrong, and prediction sets may leave it "
+            "out; add items, or leave the class out."
         )
 
 

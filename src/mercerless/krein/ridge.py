@@ -592,9 +592,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
             y, sample_weight, self.class_weight, type(self).__name__
         )
         groups = check_groups(groups, len(labels))
-        if groups is not None:
-            is_used = weight > 0.0
-            warn_of_lonely_classes(classes[labels[is_used]], groups[is_used])
+        warn_of_lonely_classes(classes[labels], groups, weight)
         Y = signed_targets(labels, len(classes))
         self._fit(X, Y[:, 0] if len(classes) == 2 else Y, weight, groups, labels, classes_=classes)
 

@@ -680,8 +680,7 @@ class LABClassifier(ClassifierMixin, _LAB):
             units = Standardizer(np.zeros(Y.shape[1]), np.ones(Y.shape[1]))
         training = self._training(rows, labels, units(Y), weight, groups)
         groups = training.groups
-        if groups is not None:
-            warn_of_lonely_classes(classes[training.target], groups)
+        warn_of_lonely_classes(classes[training.target], groups, training.weight)
         attributes, (held, predictions) = self._fit_machine(training, units, progress)
         held_out = None
         if len(held):

@@ -31,7 +31,6 @@ from mercerless.core.validation import (
     check_random_state,
     check_targets,
     check_weight,
-    warn,
 )
 from mercerless.similarity.blocks import Block
 from mercerless.similarity.comparing import ComparesItems, check_hits
@@ -458,16 +457,9 @@ class SimilarityClassifier(ClassifierMixin, SimilarityLearner):
             )
         weight, classes, labels = check_classes(y, sample_weight, self.class_weight, name)
         groups = check_groups(groups, len(labels))
+        warn_of_lonely_classes(classes[labels], groups, weight)
         used = np.flatnonzero(weight)
         labels = labels[used]
-        counts = np.bincount(labels)
-        if counts.min() == 1:
-            warn(
-                f"Class {classes[counts.argmin()]!s} has one item: no model has seen the class "
-                "when it is held out; add items, or leave the class out."
-            )
-        if groups is not None:
-            warn_of_lonely_classes(classes[labels], groups[used])
         targets = Targets.of_classes(labels, len(classes))
         return Task(targets, weight, groups, used, labels, {"classes_": classes})
 

@@ -514,8 +514,7 @@ class TableClassifier(ClassifierMixin, _Table):
         name = type(self).__name__
         weight, classes, numbers = check_classes(y, sample_weight, self.class_weight, name)
         training = self._training(X, numbers, weight, groups, self._sample(weight))
-        if training.groups is not None:
-            warn_of_lonely_classes(classes[training.y], training.groups)
+        warn_of_lonely_classes(classes[training.y], training.groups, training.weight)
         # numbered by first appearance, so that names do not matter
         labels = by_appearance(training.y)
         present, first = np.unique(training.y, return_index=True)
