@@ -8,6 +8,7 @@ The problem solved here is the one that remains of DANK when its rank penalty is
 with ``lo <= 0 <= hi``, ``K`` positive semi-definite and ``A`` positive semi-definite with entries >= 0.
 """
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -16,16 +17,7 @@ from scipy.linalg import LinAlgError, cho_solve
 from scipy.linalg.lapack import dpotrf
 from scipy.optimize import brentq
 
-from mercerless.core.memory import row_blocks
 from mercerless.dank.thresholds import LIMITS
-
-
-class QuarticSolution(NamedTuple):
-    """Solution of the quartic problem and its certificate."""
-
-    v: NDArray
-    intercept: float
-    gap: float  # relative, see duality_gap
 
 
 class Quartic(NamedTuple):
@@ -38,6 +30,15 @@ class Quartic(NamedTuple):
     lo: NDArray
     hi: NDArray
     epsilon: float = 0.0
+
+
+class QuarticSolution(NamedTuple):
+    """A feasible point, the gradient there, and its certificate."""
+
+    v: NDArray
+    gradient: NDArray  # of the smooth part
+    intercept: float
+    gap: float  # relative, see duality_gap
 
 
 class _Point(NamedTuple):
@@ -54,22 +55,17 @@ def project(z: NDArray, lo: NDArray, hi: NDArray) -> NDArray:
     Clipping and then moving onto the plane, as the paper does, leaves the box and is no projection.
     """
 
-    def candidate(nu: float) -> NDArray:
-        return np.clip(z - nu, lo, hi)
+    def total(nu: float) -> float:
+        return float(np.clip(z - nu, lo, hi).sum())
 
     breaks = np.sort(np.concatenate([z - hi, z, z - lo]))  # z: where an entry is exactly zero
-    left = 0
-    right = len(breaks) - 1
-    while right - left > 1:
-        middle = (left + right) // 2
-        if candidate(breaks[middle]).sum() >= 0:
-            left = middle
-        else:
-            right = middle
-    above = candidate(breaks[left]).sum()
-    below = candidate(breaks[right]).sum()
+    right = 1 + bisect_left(breaks[1:-1], True, key=lambda nu: total(nu) < 0)
+    left = right - 1
+    above = total(breaks[left])
+    below = total(breaks[right])
     fraction = above / (above - below) if above > below else 0.0
-    v = candidate(breaks[left] + fraction * (breaks[right] - breaks[left]))
+    nu = breaks[left] + fraction * (breaks[right] - breaks[left])
+    v = np.clip(z - nu, lo, hi)
     for _ in range(3):
         free = (v > lo) & (v < hi) & (v != 0.0)
         if not free.any():
@@ -95,15 +91,11 @@ def duality_gap(
     """
     rows, sides = _edges(gradient, lo, hi, epsilon)
     b = float(np.mean(gradient[rows] - sides * epsilon))
-    return gap_at(gradient - b, v, lo, hi, epsilon), b
-
-
-def gap_at(g: NDArray, v: NDArray, lo: NDArray, hi: NDArray, epsilon: float = 0.0) -> float:
-    """The gap of `duality_gap` for one intercept b, with ``g = gradient - b``."""
+    g = gradient - b
     at_the_better_bound = np.maximum(hi * (g - epsilon), lo * (g + epsilon))
     best = np.maximum(at_the_better_bound, 0.0)
-    summands = np.maximum(best - (g * v - epsilon * np.abs(v)), 0.0)
-    return float(np.sum(summands))
+    here = g * v - epsilon * np.abs(v)
+    return float(np.maximum(best - here, 0.0).sum()), b
 
 
 def _edges(gradient: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> tuple[NDArray, NDArray]:
@@ -114,13 +106,12 @@ def _edges(gradient: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> tuple
     order = used[np.argsort(breaks[used], kind="stable")]
     slope = np.cumsum(steps[order]) - hi.sum()
     flat = 1e-12 * steps.sum()
-    k = min(int(np.searchsorted(slope, -flat)), len(order) - 1)
-    chosen = order[k : k + 1]
-    if slope[k] <= flat:  # every intercept between two breaks is a minimum
-        chosen = order[k : k + 2]
-    rows = chosen % len(lo)
-    sides = np.where(chosen < len(lo), 1.0, -1.0)
-    return rows, sides
+    first = int(np.searchsorted(slope, -flat))
+    first = min(first, len(order) - 1)
+    n_edges = 2 if slope[first] <= flat else 1  # every intercept between two breaks is a minimum
+    edges = order[first : first + n_edges]
+    sides = np.where(edges < len(lo), 1.0, -1.0)
+    return edges % len(lo), sides
 
 
 def gap_scale(p: NDArray, v: NDArray, epsilon: float = 0.0) -> float:
@@ -155,11 +146,11 @@ def _hessian_diagonal(problem: Quartic, point: _Point) -> NDArray:
 
 def _hessian_block(problem: Quartic, point: _Point, rows: NDArray) -> NDArray:
     v = point.v[rows]
-    H = problem.A[np.ix_(rows, rows)]
+    block = np.ix_(rows, rows)
+    H = problem.A[block]
     H *= 2 * problem.curvature * v
     H *= v[:, None]
-    for block in row_blocks(len(rows), 8 * len(rows), budget=2**22):
-        H[block] += problem.K[np.ix_(rows[block], rows)]
+    H += problem.K[block]
     H.flat[:: len(rows) + 1] += problem.curvature * point.q[rows]
     return H
 
@@ -208,20 +199,16 @@ def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray
     cubic = -c * (d**2 @ a2)
     square = -3 * c * vd @ a2
     linear = -(d @ kd) - c * (d**2 @ point.q + 2 * vd @ a1)
-    coefficients = np.array([cubic, square, linear, 0.0])
 
     def slope(t: float) -> float:
-        pull = residual
-        if problem.epsilon:
-            pull = residual - problem.epsilon * np.sign(v + t * d)
-        return float(np.polyval(coefficients, t)) + float(pull @ d)
+        pull = residual - problem.epsilon * np.sign(v + t * d)
+        return float(((cubic * t + square) * t + linear) * t + pull @ d)
 
-    if slope(1.0) >= 0:
-        t = 1.0
-        moved = target
-    elif slope(0.0) <= 0:
-        return point
-    else:
+    t = 1.0
+    moved = target
+    if slope(1.0) < 0:
+        if slope(0.0) <= 0:
+            return point
         t = brentq(slope, 0.0, 1.0, xtol=1e-14)
         moved = v + t * d
     return _Point(moved, point.kv + t * kd, point.q + 2 * t * a1 + t**2 * a2)
@@ -402,14 +389,11 @@ def _to_active_bounds(
     to_low, to_high = parts.slack(x)
     on_bounds = np.where(to_low * typical < z[0] * width, parts.low, x)
     on_bounds = np.where(to_high * typical < z[1] * width, parts.high, on_bounds)
-    ends = [project(parts.joined(end), problem.lo, problem.hi) for end in (on_bounds, x)]
-    gaps = []
-    for end in ends:
-        gradient = _gradient(problem, _point(problem, end))
-        gaps.append(duality_gap(gradient, end, problem.lo, problem.hi, problem.epsilon)[0])
-    if gaps[1] < 0.1 * gaps[0]:
-        return ends[1]
-    return ends[0]
+    moved, stayed = (
+        _certify(problem, _point(problem, project(parts.joined(end), problem.lo, problem.hi)), 1.0)
+        for end in (on_bounds, x)
+    )
+    return stayed.v if stayed.gap < 0.1 * moved.gap else moved.v
 
 
 def _longest_step(value: NDArray, change: NDArray) -> float:
@@ -477,7 +461,7 @@ def solve_quartic(
     hi = problem.hi
     point = _point(problem, start)
     point = _advance(problem, point, np.zeros_like(start), _gradient(problem, point))
-    best = _Certified(point.v, np.zeros_like(start), 0.0, np.inf)
+    best = QuarticSolution(point.v, np.zeros_like(start), 0.0, np.inf)
     n_interior = 0
     for step in range(max_steps + 1):
         now = _certify(problem, point, scale)
@@ -497,29 +481,18 @@ def solve_quartic(
         inside = _interior_point(problem, point.v, interior_tol)
         n_interior += 1
         point = _point(problem, snap(inside, lo, hi))
-    residual = _gradient(problem, _point(problem, best.v)) - best.intercept
-    settled = _certify(problem, _point(problem, _onto_bounds(problem, best.v, residual)), scale)
-    if settled.gap <= best.gap:
-        best = settled
-    return QuarticSolution(best.v, best.intercept, best.gap)
+    on_bounds = _onto_bounds(problem, best.v, best.gradient - best.intercept)
+    settled = _certify(problem, _point(problem, on_bounds), scale)
+    return settled if settled.gap <= best.gap else best
 
 
-class _Certified(NamedTuple):
-    """A point with its gradient, intercept and relative duality gap."""
-
-    v: NDArray
-    gradient: NDArray
-    intercept: float
-    gap: float
-
-
-def _certify(problem: Quartic, point: _Point, scale: float | None) -> _Certified:
+def _certify(problem: Quartic, point: _Point, scale: float | None) -> QuarticSolution:
     """How far a point is from the maximum, relative to the scale or, if None, to the size of the objective."""
     gradient = _gradient(problem, point)
     gap, b = duality_gap(gradient, point.v, problem.lo, problem.hi, problem.epsilon)
     if scale is None:
         scale = gap_scale(problem.p, point.v, problem.epsilon)
-    return _Certified(point.v, gradient, b, gap / scale)
+    return QuarticSolution(point.v, gradient, b, gap / scale)
 
 
 class Adjoint(NamedTuple):

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpstrf
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import eigsh
 from sklearn.svm import SVC, SVR
 
 from mercerless.core.folds import find_copies
@@ -113,7 +112,7 @@ class _Adaptation(NamedTuple):
     """F = sum_r (values_r - rank_penalty / 2) a_r a_r^T per unit weight, with a_r the vectors."""
 
     values: NDArray  # kept eigenvalues of M
-    vectors: NDArray  # (n_working, rank)
+    vectors: NDArray  # (n_support, rank)
     offset: NDArray  # (rank,), the same of any row with v = 0
     dropped: float  # sum of lambda * (rank_penalty - lambda) over the other eigenvalues
 
@@ -215,11 +214,8 @@ def solve_dank(
         is_settled = len(found.violators) == 0 and working_tol <= tol
         if found.gap <= tol or course.stopped or is_settled:
             break
-        # rows that come in have v = 0, so that the eigenpairs of M stay the same
-        grown = np.append(working, found.violators)
-        order = np.argsort(grown)
-        known = _with_unsupported(course.state.adaptation, order)
-        working = grown[order]
+        known = course.state.adaptation  # rows that come in have v = 0
+        working = np.union1d(working, found.violators)
         working_tol = tol / 2
         del problem  # before a larger one is made
     return DankSolution(
@@ -417,16 +413,6 @@ def _quartic_share(state: _State) -> float:
     return float(np.clip(state.v @ (state.smooth - state.kv) / whole, 0.0, 1.0))
 
 
-def _with_unsupported(adaptation: _Adaptation | None, order: NDArray) -> _Adaptation | None:
-    """The adaptation of a working set to which rows with v = 0 were appended, brought into this order."""
-    if adaptation is None:
-        return None
-    n_further = len(order) - len(adaptation.vectors)
-    further = np.tile(adaptation.offset, (n_further, 1))
-    vectors = np.vstack([adaptation.vectors, further])[order]
-    return adaptation._replace(vectors=vectors)
-
-
 def _evaluate(
     problem: _DankProblem, v: NDArray, known: _Adaptation | None = None, n_guess: int = 12
 ) -> _State:
@@ -437,18 +423,15 @@ def _evaluate(
     eta = problem.centering_penalty
     tau = problem.rank_penalty
     kv = problem.K @ v
-    q = problem.A @ v**2
-    quartic = v * q / (4 * eta)
+    quartic = v * (problem.A @ v**2) / (4 * eta)
     scale = gap_scale(problem.p, v, problem.epsilon)
-    value = float(problem.p @ v) - problem.epsilon * float(np.abs(v).sum()) - float(v @ kv) / 2
-    value -= float(v @ quartic) / 4
+    value = float(problem.p @ v) - problem.epsilon * float(np.abs(v).sum())
+    value -= float(v @ kv) / 2 + float(v @ quartic) / 4
     adaptation = None
     smooth = kv + quartic
     rank = 1 + int(np.count_nonzero(v))
     if tau > 0:
-        adaptation = known
-        if adaptation is None:
-            adaptation = _adapt(problem, v, float(v @ quartic) / (4 * eta), n_guess)
+        adaptation = known or _adapt(problem, v, n_guess)
         rank = len(adaptation.values)
         smooth = _penalized_gradient(problem, v, adaptation)
         trace = float((v**2 / problem.weight) @ problem.K.diagonal()) / (4 * eta)
@@ -457,87 +440,78 @@ def _evaluate(
     return _State(v, kv, quartic, smooth, adaptation, rank, value, gap / scale, scale)
 
 
-def _adapt(problem: _DankProblem, v: NDArray, square_norm: float, n_guess: int) -> _Adaptation:
-    """Eigenpairs of M above ``rank_penalty / 2``, from the working set.
+def _adapt(problem: _DankProblem, v: NDArray, n_guess: int) -> _Adaptation:
+    """Eigenpairs of M above ``tau / 2``, from the support.
 
-    All rows outside have v = 0 and act as one row of their weight m, so the spectrum of M is that of the
-    ``n_working + 1`` matrix ``e e^T + D_u K D_u`` with ``e = (sqrt(m), sqrt(w))`` and u = 0 in the first place.
-    ``square_norm`` is the squared Frobenius norm of ``D_u K D_u``.
+    All rows with v = 0 act as one row of their weight m, so the spectrum of M is that of the ``n_support + 1`` matrix
+    ``e e^T + [[0, 0], [0, Gamma]]`` with ``e = (sqrt(m), sqrt(w))``.
     """
-    root_weight = np.sqrt(problem.weight)
-    e = np.append(np.sqrt(problem.outside), root_weight)
-    u = v / root_weight / (2.0 * np.sqrt(problem.centering_penalty))
-    K = problem.K
-    values, vectors = _leading_eigenpairs(K, u, e, problem.rank_penalty / 2, n_guess)
-    along = e @ vectors
-    left = e - vectors @ along  # e outside the kept space
-    x = vectors[1:]
-    gx = u[:, None] * (K @ (u[:, None] * x))
-    inner = x.T @ gx
+    support = np.flatnonzero(v)
+    weight = problem.weight[support]
+    unsupported = problem.outside + problem.weight[v == 0].sum()
+    e = np.sqrt(np.append(unsupported, weight))
+    gamma = _gamma(problem, v, support)
+    M = np.outer(e, e)
+    M[1:, 1:] += gamma
+    values, vectors = _leading_eigenpairs(M, problem.rank_penalty / 2, n_guess)
+
     # Sums of lambda and lambda^2 over the dropped ones, written so that the large part e e^T never cancels.
-    norm = float(left @ left)
-    ul = u * left[1:]
-    first = norm + float(u**2 @ K.diagonal()) - float(np.trace(inner))
-    second = (
-        norm**2
-        + 2 * float(ul @ (K @ ul))
-        + square_norm
-        - 2 * float((gx**2).sum())
-        + float((inner**2).sum())
-    )
+    along = e @ vectors
+    rest = e - vectors @ along  # e outside the kept space
+    kept = vectors[1:]
+    gamma_kept = gamma @ kept
+    inner = kept.T @ gamma_kept
+    norm = float(rest @ rest)
+    first = norm + float(np.trace(gamma) - np.trace(inner))
+    second = norm**2 + 2 * float(rest[1:] @ (gamma @ rest[1:]))
+    second += float(np.vdot(gamma, gamma) - 2 * np.sum(gamma_kept**2) + np.sum(inner**2))
     dropped = max(problem.rank_penalty * first - second, 0.0)
-    return _Adaptation(values, x / root_weight[:, None], along / values, dropped)
+    return _Adaptation(values, kept / np.sqrt(weight)[:, None], along / values, dropped)
 
 
-def _leading_eigenpairs(
-    K: NDArray, u: NDArray, e: NDArray, above: float, n_guess: int
-) -> tuple[NDArray, NDArray]:
-    """Eigenpairs of ``e e^T + [[0, 0], [0, D_u K D_u]]`` with eigenvalue > above."""
-    size = len(e)
+def _gamma(problem: _DankProblem, v: NDArray, support: NDArray) -> NDArray:
+    """``Gamma = D_u K D_u`` on the support, with ``u = v / (2 sqrt(eta * w))``."""
+    gamma = problem.K[np.ix_(support, support)]
+    u = v[support] / (2.0 * np.sqrt(problem.centering_penalty * problem.weight[support]))
+    gamma *= u
+    gamma *= u[:, None]
+    return gamma
 
-    def product(x: NDArray) -> NDArray:
-        x = x.ravel()
-        y = e * (e @ x)
-        y[1:] += u * (K @ (u * x[1:]))
-        return y
 
+def _leading_eigenpairs(M: NDArray, above: float, n_guess: int) -> tuple[NDArray, NDArray]:
+    """Eigenpairs of the symmetric M with eigenvalue > above. M may be overwritten."""
     count = n_guess
-    while size > LIMITS.dense_eigen and count < size // 4:
-        operator = LinearOperator((size, size), matvec=product, dtype=float)
-        first = np.random.default_rng(0).standard_normal(size)
-        values, vectors = eigsh(operator, k=count, which="LA", tol=1e-10, v0=first)
+    while len(M) > LIMITS.dense_eigen and count < len(M) // 4:
+        first = np.random.default_rng(0).standard_normal(len(M))
+        values, vectors = eigsh(M, k=count, which="LA", tol=1e-10, v0=first)
         if values.min() <= above:
-            return values[values > above], vectors[:, values > above]
+            break
         count *= 2
-    M = np.zeros((size, size))
-    np.multiply(K, u, out=M[1:, 1:])
-    M[1:, 1:] *= u[:, None]
-    # e e^T on one triangle; M.T is in LAPACK's order: no copies
-    M = dsyr(1.0, e, a=M.T, lower=1, overwrite_a=1)
-    values, vectors = eigh(M, lower=True, driver="evd", check_finite=False, overwrite_a=True)
-    return values[values > above], vectors[:, values > above]
+    else:
+        values, vectors = eigh(M.T, driver="evd", check_finite=False, overwrite_a=True)
+    kept = values > above
+    return values[kept], vectors[:, kept]
 
 
 def _penalized_gradient(problem: _DankProblem, v: NDArray, adaptation: _Adaptation) -> NDArray:
     """``(F * K) v`` on the working set."""
+    vectors = np.tile(adaptation.offset, (len(v), 1))
+    vectors[v != 0] = adaptation.vectors
     strengths = adaptation.values - problem.rank_penalty / 2
-    scaled = v[:, None] * (adaptation.vectors * strengths)
-    return np.einsum("ir,ir->i", problem.K @ scaled, adaptation.vectors)
+    products = problem.K @ (v[:, None] * (vectors * strengths))
+    return np.einsum("ir,ir->i", products, vectors)
 
 
 def _factor(problem: _DankProblem, state: _State) -> tuple[NDArray, NDArray]:
     """F as ``factor @ factor.T`` on the support, and the row of the factor for a point with v = 0."""
-    rows = np.flatnonzero(state.v)
     if state.adaptation is not None:
         root = np.sqrt(state.adaptation.values - problem.rank_penalty / 2)
-        return state.adaptation.vectors[rows] * root, state.adaptation.offset * root
-    u = state.v[rows] / problem.weight[rows] / (2.0 * np.sqrt(problem.centering_penalty))
-    F = np.ones((len(rows) + 1, len(rows) + 1))
-    for block in row_blocks(len(rows), 8 * len(rows), budget=2**22):
-        F[1:, 1:][block] += u[block, None] * problem.K[np.ix_(rows[block], rows)] * u
+        return state.adaptation.vectors * root, state.adaptation.offset * root
+    support = np.flatnonzero(state.v)
+    root_weight = np.sqrt(problem.weight[support])
+    F = np.ones((len(support) + 1, len(support) + 1))
+    F[1:, 1:] += _gamma(problem, state.v, support) / root_weight / root_weight[:, None]
     L, pivots, rank, _ = dpstrf(F.T, tol=1e-12 * F.diagonal().max(), lower=1, overwrite_a=1)
-    for j in range(1, rank):
-        L[:j, j] = 0.0
     factor = np.empty((len(F), rank))
-    factor[pivots - 1] = L[:, :rank]
+    factor[pivots - 1] = np.tril(L[:, :rank])
     return factor[1:], factor[0]
