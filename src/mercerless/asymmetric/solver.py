@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lu_solve
+from scipy.linalg.lapack import dgetri
 
 from mercerless.core.linalg import factorize
 from mercerless.core.validation import weights_or_ones
@@ -44,30 +45,33 @@ def asymmetric_ridge(
     the size of K so that pivots compare, with 0 in the corner and on the right-hand side.
     """
     n = len(K)
-    size = n + 1 if fit_intercept else n
-    A = np.zeros((size, size))
-    right_side = np.pad(Y.astype(float), ((0, size - n), (0, 0)))
-    A[:n, :n] = K
-    A[np.arange(n), np.arange(n)] += alpha / weights_or_ones(weight, n)
+    A = K + np.diag(alpha / weights_or_ones(weight, n))
     border = float(np.abs(A).max()) or 1.0
-    A[n:, :n] = A[:n, n:] = border
+    targets = Y
+    if fit_intercept:
+        A = np.pad(A, (0, 1))
+        A[n, :n] = A[:n, n] = border
+        targets = np.pad(Y, ((0, 1), (0, 0)))
     factor = factorize(
         A,
         f"K + alpha I is singular to working precision for alpha={alpha:g}; use another alpha, or "
         "None to choose one.",
     )
-    left = lu_solve(factor, right_side, check_finite=False)
-    right = lu_solve(factor, right_side, trans=1, check_finite=False)
-    diagonal = np.diag(lu_solve(factor, np.eye(size), check_finite=False))[:n, None]
-    lost = np.abs(diagonal) <= size * np.finfo(float).eps * np.abs(diagonal).max()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        loo = [np.where(lost, np.inf, coef[:n] / diagonal) for coef in (left, right)]
-    norm = np.linalg.norm(Y)
-    errors = np.linalg.norm(A @ left - right_side), np.linalg.norm(A.T @ right - right_side)
-    residual = float(max(errors) / norm) if norm else 0.0
-    intercepts = [border * coef[n:].sum(axis=0) for coef in (left, right)]
+    left = lu_solve(factor, targets, check_finite=False)
+    right = lu_solve(factor, targets, trans=1, check_finite=False)
+    residual = np.hstack([A @ left - targets, A.T @ right - targets])
+
+    diagonal = inverse_of(factor).diagonal()[:n]
+    largest = np.abs(diagonal).max()
     return AsymmetricRidgeSolution(
-        left[:n], right[:n], intercepts[0], intercepts[1], loo[0], loo[1], float(alpha), residual
+        left=left[:n],
+        right=right[:n],
+        intercept_left=border * left[n:].sum(axis=0),
+        intercept_right=border * right[n:].sum(axis=0),
+        loo_left=_quotients(left[:n], diagonal, largest),
+        loo_right=_quotients(right[:n], diagonal, largest),
+        alpha=float(alpha),
+        residual=_relative_norm(residual, Y),
     )
 
 
@@ -93,13 +97,13 @@ def coupled_ridge(
     """
     n = len(K)
     ridge = np.diag(alpha / weights_or_ones(weight, n))
-    border = max(float(np.abs(K).max()), float(np.abs(ridge).max())) or 1.0
     # variables: left, right, b1 / border, b2 / border; equations: f1 on all rows, f2 on all rows, two sums
     A = np.block([[K, ridge], [ridge, K.T]])
-    right_side = np.vstack([Y, Y])
+    border = float(np.abs(A).max()) or 1.0
+    targets = np.vstack([Y, Y])
     if fit_intercept:
         A = np.pad(A, (0, 2))
-        right_side = np.pad(right_side, ((0, 2), (0, 0)))
+        targets = np.pad(targets, ((0, 2), (0, 0)))
         A[:n, 2 * n] = border
         A[n : 2 * n, 2 * n + 1] = border
         A[2 * n, n : 2 * n] = border  # the coefficients of the other side sum to zero
@@ -109,32 +113,48 @@ def coupled_ridge(
         f"The coupled system is singular to working precision for alpha={alpha:g}; use another "
         "alpha, or None to choose one.",
     )
-    solution = lu_solve(factor, right_side, check_finite=False)
-    inverse = lu_solve(factor, np.eye(len(A)), check_finite=False)
-    left, right = solution[:n], solution[n : 2 * n]
-    loo_left, loo_right = _pairs_left_out(inverse, left, right)
-    norm = float(np.linalg.norm(right_side))
-    residual = float(np.linalg.norm(A @ solution - right_side)) / norm if norm else 0.0
-    intercepts = [border * coef.sum(axis=0) for coef in np.vsplit(solution[2 * n :], 2)]
+    solution = lu_solve(factor, targets, check_finite=False)
+    left = solution[:n]
+    right = solution[n : 2 * n]
+    b1, b2 = border * solution[2 * n :] if fit_intercept else np.zeros((2, Y.shape[1]))
+
+    # the 2 x 2 block [[p, q], [r, s]] of the inverse for every item
+    inverse = inverse_of(factor)
+    p, s = inverse.diagonal()[: 2 * n].reshape(2, n)
+    q = inverse[:n, n : 2 * n].diagonal()
+    r = inverse[n : 2 * n, :n].diagonal()
+    determinant = p * s - q * r
+    largest = np.maximum(np.abs(p * s), np.abs(q * r)).max()
     return AsymmetricRidgeSolution(
-        left, right, intercepts[0], intercepts[1], loo_left, loo_right, float(alpha), residual
+        left=left,
+        right=right,
+        intercept_left=b1,
+        intercept_right=b2,
+        loo_left=_quotients(s[:, None] * left - q[:, None] * right, determinant, largest),
+        loo_right=_quotients(p[:, None] * right - r[:, None] * left, determinant, largest),
+        alpha=float(alpha),
+        residual=_relative_norm(A @ solution - targets, targets),
     )
 
 
-def _pairs_left_out(inverse: NDArray, left: NDArray, right: NDArray) -> tuple[NDArray, NDArray]:
-    """Leave-one-out residuals of both sides from the 2 x 2 blocks of the inverse of the coupled system."""
-    n = len(left)
-    items = np.arange(n)
-    blocks = inverse[: 2 * n, : 2 * n].reshape(2, n, 2, n)[:, items, :, items]
-    (a, b), (c, d) = blocks.transpose(1, 2, 0)
-    determinant = a * d - b * c
-    size = np.maximum(np.abs(a * d), np.abs(b * c))
-    lost = np.abs(determinant) <= 2 * n * np.finfo(float).eps * size.max()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        loo_left = (d[:, None] * left - b[:, None] * right) / determinant[:, None]
-        loo_right = (a[:, None] * right - c[:, None] * left) / determinant[:, None]
-    loo_left[lost] = loo_right[lost] = np.inf
-    return loo_left, loo_right
+def inverse_of(factor: tuple[NDArray, NDArray]) -> NDArray:
+    """The inverse of a matrix from its LU factors, in two thirds of the time of solving for the identity."""
+    lu, pivots = factor
+    return dgetri(lu, pivots, lwork=64 * len(lu))[0]
+
+
+def _quotients(numerator: NDArray, denominator: NDArray, largest: float) -> NDArray:
+    """Leave-one-out residuals; infinite if the system without the item is singular to working precision."""
+    rounding = 2 * len(denominator) * np.finfo(float).eps * largest
+    is_singular = np.abs(denominator) <= rounding
+    quotients = numerator / np.where(is_singular, 1.0, denominator)[:, None]
+    quotients[is_singular] = np.inf
+    return quotients
+
+
+def _relative_norm(residual: NDArray, targets: NDArray) -> float:
+    size = np.linalg.norm(targets)
+    return float(np.linalg.norm(residual) / size) if size else 0.0
 
 
 def largest_singular_value(K: NDArray, center: bool = True) -> float:
