@@ -55,13 +55,6 @@ def landmark_basis(G_landmarks: NDArray, G_items: NDArray) -> ItemBasis:
     return ItemBasis(values, features @ (P / root), projection)
 
 
-class _Transformed(NamedTuple):
-    """A symmetric matrix seen from the basis: ``U^T M U``, ``U^T M``."""
-
-    inner: NDArray
-    half: NDArray
-
-
 class _Weights(NamedTuple):
     """The weights ``1/(sigma_i sigma_j + alpha)`` of the closed form."""
 
@@ -84,8 +77,9 @@ class TensorProblem:
         self.S = S
         self.basis = basis
         self.trends = trends
-        half = [basis.vectors.T @ M for M in (S, *trends)]
-        self.transformed = [_Transformed(h @ basis.vectors, h) for h in half]
+        # U^T M and U^T M U of the target and of all trends
+        self.halves = [basis.vectors.T @ M for M in (S, *trends)]
+        self.inners = [half @ basis.vectors for half in self.halves]
 
     def weights(self, noise: float, alpha: float) -> _Weights:
         """The weights for one pair of penalties, bounded if all denominators vanish."""
@@ -105,26 +99,27 @@ class TensorProblem:
         products = self._weighted_products(self.weights(noise, alpha))
         A = products[1:, 1:]
         b = products[1:, 0]
-        scale = 1.0 / np.sqrt(np.maximum(np.diagonal(A), np.finfo(float).tiny))
-        system = A * scale[:, None] * scale + LIMITS.trend_ridge * np.eye(q)
-        rhs = b * scale
-        u = lstsq(system, rhs, cond=1e-14)[0]
-        size = np.linalg.norm(rhs) + np.finfo(float).tiny
-        return u * scale, float(np.linalg.norm(system @ u - rhs) / size)
+        unit = 1.0 / np.sqrt(np.maximum(np.diagonal(A), np.finfo(float).tiny))
+        system = A * unit[:, None] * unit + LIMITS.trend_ridge * np.eye(q)
+        right_side = b * unit
+        u = lstsq(system, right_side, cond=1e-14)[0]
+        residual = np.linalg.norm(system @ u - right_side)
+        size = np.linalg.norm(right_side) + np.finfo(float).tiny
+        return u * unit, float(residual / size)
 
     def _weighted_products(self, weights: _Weights) -> NDArray:
         """Inner products of the target and all trends, every eigendirection of pairs with its weight."""
-        flat = np.stack([t.inner.ravel() for t in self.transformed])
+        flat = np.stack([inner.ravel() for inner in self.inners])
         products = (flat * weights.inside.ravel()) @ flat.T
-        if not self.basis.complete:
-            matrices = [self.S, *self.trends]
-            whole = np.array([[np.vdot(a, b) for b in matrices] for a in matrices])
-            rows = _row_products([t.half for t in self.transformed])
-            within = flat @ flat.T
-            rows_within = _row_products([t.inner for t in self.transformed])
-            complement = whole - 2.0 * rows.sum(axis=2) + within
-            products += 2.0 * (rows - rows_within) @ weights.mixed
-            products += weights.outside * complement
+        if self.basis.complete:
+            return products
+        matrices = [self.S, *self.trends]
+        whole = np.array([[np.vdot(a, b) for b in matrices] for a in matrices])
+        rows = _row_products(self.halves)
+        rows_inside = _row_products(self.inners)
+        outside = whole - 2.0 * rows.sum(axis=2) + rows_inside.sum(axis=2)
+        products += 2.0 * (rows - rows_inside) @ weights.mixed
+        products += weights.outside * outside
         return products
 
     def trend(self, beta: NDArray) -> NDArray:
@@ -137,20 +132,19 @@ class TensorProblem:
         weights = self.weights(noise, alpha)
         U = self.basis.vectors
         sigma = self.basis.values + noise
-        half = self.transformed[0].half - sum(
-            (b * t.half for b, t in zip(beta, self.transformed[1:])), 0.0
-        )
+        trend = self.trend(beta)
+        residual = self.S - trend
+        half = U.T @ residual
         inner = half @ U
         core = weights.inside * inner
-        trend = self.trend(beta)
         item_coef = (core * sigma) @ U.T
         fitted = U @ (np.multiply.outer(sigma, sigma) * core) @ U.T
         if not self.basis.complete:
-            rest = half - inner @ U.T  # U^T residual on the complement
-            item_coef += (weights.mixed * noise)[:, None] * rest
-            cross = U @ ((weights.mixed * sigma * noise)[:, None] * rest)
-            both = self.S - trend - U @ half - half.T @ U.T + U @ inner @ U.T
-            fitted += cross + cross.T + weights.outside * noise**2 * both
+            mixed = half - inner @ U.T  # the rows of the residual outside of the basis
+            outside = residual - U @ half - mixed.T @ U.T
+            item_coef += (weights.mixed * noise)[:, None] * mixed
+            cross = U @ ((weights.mixed * sigma * noise)[:, None] * mixed)
+            fitted += cross + cross.T + weights.outside * noise**2 * outside
         fitted = (fitted + fitted.T) / 2
         return TensorSolution(beta, core, item_coef, trend + fitted, certificate)
 
@@ -243,29 +237,23 @@ class _ObservedProblem:
         self.alpha = alpha
         self.D = np.sqrt(np.multiply.outer(self.sigma, self.sigma))
         self.weight = 1.0 / (self.share * self.D**2 + alpha)
-        self.trend_penalty = LIMITS.trend_ridge * used.size * self.share
+        self.trend_penalty = LIMITS.trend_ridge * used.sum()
 
         # trends of unit mean square, as rows, and the same seen from the basis
-        self.flat = np.zeros((0, used.size))
-        self.inner = np.zeros((0, self.D.size))
-        if trends:
-            self.flat = np.stack([F.ravel() for F in trends])
-        mean_squares = np.mean(self.flat**2, axis=1, keepdims=True)
-        norms = np.sqrt(np.maximum(mean_squares, np.finfo(float).tiny))
-        self.flat = self.flat / norms
-        self.trend_norms = norms[:, 0]
-        self.factor = None
-        if trends:
-            transformed = [self.U.T @ F.reshape(used.shape) @ self.U for F in self.flat]
-            self.inner = np.stack([T.ravel() for T in transformed])
-            self.factor = cho_factor(self._trend_system())
+        self.flat = np.array(trends).reshape(len(trends), used.size)
+        mean_squares = np.mean(self.flat**2, axis=1)
+        self.trend_norms = np.sqrt(np.maximum(mean_squares, np.finfo(float).tiny))
+        self.flat /= self.trend_norms[:, None]
+        transformed = [self.U.T @ F.reshape(used.shape) @ self.U for F in self.flat]
+        self.inner = np.array(transformed).reshape(len(trends), self.D.size)
+        self.factor = cho_factor(self._trend_system())
 
     def _trend_system(self) -> NDArray:
         """The preconditioner's equations of the trends after the elimination of Z."""
         explained = (self.inner * (self.D**2 * self.weight).ravel()) @ self.inner.T
         system = self.share * (self.flat @ self.flat.T - self.share * explained)
-        ridge = self.trend_penalty + 1e-12 * max(float(np.trace(system)), 0.0)
-        system += ridge * np.eye(len(system))
+        rounding = 1e-12 * max(float(np.trace(system)), 0.0)
+        system[np.diag_indices_from(system)] += self.trend_penalty + rounding
         return system
 
     def split(self, v: NDArray) -> tuple[NDArray, NDArray]:
@@ -290,8 +278,6 @@ class _ObservedProblem:
     def precondition(self, v: NDArray) -> NDArray:
         """The exact solution if all entries counted by the share of known ones."""
         g, h = self.split(v)
-        if self.factor is None:
-            return np.append(self.weight * g, h)
         coupling = self.inner @ (self.D * self.weight * g).ravel()
         beta = cho_solve(self.factor, h - self.share * coupling)
         trend = (beta @ self.inner).reshape(self.D.shape)
