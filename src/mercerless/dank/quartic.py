@@ -232,7 +232,8 @@ def _active_set_target(
     previous = b""
     for _ in range(LIMITS.max_active_set_rounds):
         u = v + d + residual / h
-        z = np.sign(u) * np.maximum(np.abs(u) - epsilon / h, 0.0)
+        shrunk = np.maximum(np.abs(u) - epsilon / h, 0.0)
+        z = np.sign(u) * shrunk
         # 2 and -2 at the bounds, 1 and -1 free on either side of zero, 0 at the kink
         state = np.sign(z).astype(np.int8)
         state[z <= lo] = -2
@@ -249,9 +250,7 @@ def _active_set_target(
         free = np.flatnonzero(np.abs(state) == 1)
         if len(free) == 0:
             return None
-        fixed = np.zeros_like(v)
-        fixed[state == 2] = hi[state == 2]
-        fixed[state == -2] = lo[state == -2]
+        fixed = np.select([state == 2, state == -2], [hi, lo])
         d = fixed - v
         d[free] = 0.0
         rhs = gradient - _hessian_product(problem, point, d)
@@ -282,10 +281,12 @@ class _Split(NamedTuple):
 def _split(problem: Quartic, v: NDArray) -> tuple[_Split, NDArray]:
     """The parts of the variable, and their values at v."""
     if problem.epsilon == 0:
-        return _Split(np.ones((1, 1)), problem.lo[None], problem.hi[None]), v[None]
+        whole = _Split(np.ones((1, 1)), problem.lo[None], problem.hi[None])
+        return whole, v[None]
+    signs = np.array([[1.0], [-1.0]])
     high = np.stack([problem.hi, -problem.lo])
-    parts = _Split(np.array([[1.0], [-1.0]]), np.zeros_like(high), high)
-    return parts, np.stack([np.maximum(v, 0.0), np.maximum(-v, 0.0)])
+    parts = _Split(signs, np.zeros_like(high), high)
+    return parts, np.maximum(signs * v, 0.0)
 
 
 class _Direction(NamedTuple):
@@ -323,16 +324,18 @@ class _Barrier:
         shift = aim[0] - aim[1] - self.epsilon
         pushed = (self.signs * shift / self.theta).sum(0) / self.give
         dv, b = _solve_on_plane(factor, gradient + pushed, total)
-        dx = (self.signs * (dv / self.give - pushed) + shift) / self.theta
+        shared = self.signs * (dv / self.give - pushed)
+        dx = (shared + shift) / self.theta
         d_slack = np.stack([dx, -dx])  # a step toward the upper bound uses up its slack
-        return _Direction(dx, d_slack, aim - self.z - self.z * d_slack / self.slack, b)
+        dz = aim - self.z - self.z * d_slack / self.slack
+        return _Direction(dx, d_slack, dz, b)
 
     def centered(self, predicted: _Direction) -> NDArray:
         """Mehrotra's products to aim at: smaller the further the predicted step can go, and corrected for it."""
         z = self.z + _longest_step(self.z, predicted.z) * predicted.z
         slack = self.slack + _longest_step(self.slack, predicted.slack) * predicted.slack
-        ahead = z * slack
-        aim = self.mu * (max(float(ahead.mean()), 0.0) / self.mu) ** 3
+        ahead = max(float(np.mean(z * slack)), 0.0)
+        aim = self.mu * (ahead / self.mu) ** 3
         return aim - predicted.slack * predicted.z
 
 
@@ -411,29 +414,34 @@ def snap(v: NDArray, lo: NDArray, hi: NDArray) -> NDArray:
     v = np.clip(v, lo, hi)
     # the box may be far wider than the solution
     near = 1e-12 * np.minimum(hi - lo, np.abs(v).max())
-    v = np.where(v - lo <= near, lo, v)
-    v = np.where(hi - v <= near, hi, v)
-    v = np.where(np.abs(v) <= near, 0.0, v)
-    room = np.where(v == 0, -1.0, np.minimum(v - lo, hi - v))
+    is_near = [np.abs(v) <= near, hi - v <= near, v - lo <= near]
+    v = np.select(is_near, [np.zeros_like(v), hi, lo], v)
+    if not v.any():
+        return v
+    room = np.minimum(v - lo, hi - v)
+    room[v == 0] = -1.0
     i = int(np.argmax(room))
-    if abs(v.sum()) >= room[i]:
-        return project(v, lo, hi) if v.any() else v
-    v[i] -= v.sum()
+    excess = v.sum()
+    if abs(excess) >= room[i]:
+        return project(v, lo, hi)
+    v[i] -= excess
     return v
 
 
 def _onto_bounds(problem: Quartic, v: NDArray, residual: NDArray) -> NDArray:
     """Move entries that a step of nearly 1 left beside a bound (or zero, with a tube) onto it, by their multipliers."""
-    zero = problem.epsilon > 0
-    low = np.where(zero & (v > 0), 0.0, problem.lo)
-    high = np.where(zero & (v < 0), 0.0, problem.hi)
+    low = problem.lo
+    high = problem.hi
+    if problem.epsilon > 0:  # zero is a bound as well
+        low = np.where(v >= 0, 0.0, low)
+        high = np.where(v <= 0, 0.0, high)
     slope = residual - problem.epsilon * np.sign(v)
-    steepest = np.abs(slope).max() or 1.0
+    steepness = np.abs(slope) / (np.abs(slope).max() or 1.0)
     reach = np.minimum(high - low, np.abs(v).max())  # the box may be far wider than the solution
-    near = reach * np.minimum(np.abs(slope) / steepest, 1e-6)
-    inside = ~(zero & (v == 0))
-    v = np.where(inside & (slope > 0) & (high - v < near), high, v)
-    v = np.where(inside & (slope < 0) & (v - low < near), low, v)
+    near = reach * np.minimum(steepness, 1e-6)
+    is_at_high = (slope > 0) & (high - v < near)
+    is_at_low = (slope < 0) & (v - low < near)
+    v = np.select([is_at_high, is_at_low], [high, low], v)
     return snap(v, problem.lo, problem.hi)
 
 

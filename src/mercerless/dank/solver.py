@@ -89,8 +89,8 @@ class DankSolution(NamedTuple):
     support: NDArray  # rows with v != 0
     factor: NDArray  # (n_support, rank): F on the support is factor @ factor.T
     offset: NDArray  # (rank,): the same for any point with v = 0
-    n_iter: int  # outer steps
     n_working: int
+    n_iter: int = 0  # outer steps
 
 
 class _DankProblem(NamedTuple):
@@ -209,40 +209,16 @@ def solve_dank(
         start_of_set = _evaluate(problem, v[working], known)
         course = _outer_steps(problem, start_of_set, working_tol, max_iter, callback)
         n_iter += course.n_steps
-        found = whole.extended(problem, course.state, working)
-        v = found.v
-        is_settled = len(found.violators) == 0 and working_tol <= tol
-        if found.gap <= tol or course.stopped or is_settled:
+        solution, violators = whole.extended(problem, course.state, working)
+        is_settled = len(violators) == 0 and working_tol <= tol
+        if solution.gap <= tol or course.stopped or is_settled:
             break
+        v = solution.dual
         known = course.state.adaptation  # rows that come in have v = 0
-        working = np.union1d(working, found.violators)
+        working = np.union1d(working, violators)
         working_tol = tol / 2
         del problem  # before a larger one is made
-    return DankSolution(
-        dual=v,
-        expansion=found.expansion,
-        intercept=found.intercept + center,
-        gap=found.gap,
-        objective=course.state.value,
-        support=found.support,
-        factor=found.factor,
-        offset=found.offset,
-        n_iter=n_iter,
-        n_working=len(working),
-    )
-
-
-class _OnAllRows(NamedTuple):
-    """A solution of the working set extended to all rows; the others have v = 0."""
-
-    v: NDArray
-    expansion: NDArray  # v * F(., a new point)
-    support: NDArray
-    factor: NDArray
-    offset: NDArray
-    gap: float  # relative
-    intercept: float
-    violators: NDArray  # rows outside of the working set that would gain most by leaving v = 0
+    return solution._replace(intercept=solution.intercept + center, n_iter=n_iter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,16 +239,14 @@ class _WholeProblem:
         n = len(self.p)
         if n <= LIMITS.all_rows:
             return np.arange(n)
+        support = np.flatnonzero(v)
         gradient = self.p - self.decision(np.arange(n), v)
         _, b = duality_gap(gradient, v, self.lo, self.hi, self.epsilon)
-        margin = self.epsilon
-        if margin == 0:
-            margin = float(np.abs(self.p).max())
-        gain = np.where(v != 0, -np.inf, self.gain(gradient - b))
-        near = _largest(
-            gain, -LIMITS.near_margin * margin, int(np.count_nonzero(v)), LIMITS.near_share
-        )
-        working = np.union1d(np.flatnonzero(v), near)
+        margin = self.epsilon or float(np.abs(self.p).max())
+        gain = self.gain(gradient - b)
+        gain[support] = -np.inf
+        near = _largest(gain, -LIMITS.near_margin * margin, len(support), LIMITS.near_share)
+        working = np.union1d(support, near)
         if len(working) == 0:  # all labels are equal: any rows will do
             return np.arange(LIMITS.all_rows)
         return working
@@ -292,14 +266,16 @@ class _WholeProblem:
             lo=self.lo[working],
             hi=self.hi[working],
             weight=weight,
-            outside=float(self.weight.sum() - weight.sum()),
+            outside=float(np.delete(self.weight, working).sum()),
             centering_penalty=self.centering_penalty,
             rank_penalty=self.rank_penalty,
             epsilon=self.epsilon,
         )
 
-    def extended(self, problem: _DankProblem, state: _State, working: NDArray) -> _OnAllRows:
-        """The state of the working set on all rows: expansion, duality gap, and the rows that violate optimality."""
+    def extended(
+        self, problem: _DankProblem, state: _State, working: NDArray
+    ) -> tuple[DankSolution, NDArray]:
+        """The state of the working set as a solution on all rows, and the rows that violate optimality most."""
         n = len(self.p)
         v = np.zeros(n)
         v[working] = state.v
@@ -314,8 +290,20 @@ class _WholeProblem:
         gradient[rest] -= self.decision(rest, expansion)
         gap, b = duality_gap(gradient, v, self.lo, self.hi, self.epsilon)
         gap /= gap_scale(self.p, v, self.epsilon)
-        violators = rest[_largest(self.gain(gradient - b)[rest], 0.0, len(working))]
-        return _OnAllRows(v, expansion, support, factor, offset, gap, b, violators)
+        gain = self.gain(gradient - b)[rest]
+        violators = rest[_largest(gain, 0.0, len(working))]
+        solution = DankSolution(
+            dual=v,
+            expansion=expansion,
+            intercept=b,
+            gap=gap,
+            objective=state.value,
+            support=support,
+            factor=factor,
+            offset=offset,
+            n_working=len(working),
+        )
+        return solution, violators
 
     def gain(self, residual: NDArray) -> NDArray:
         """Derivative of the objective when a row leaves v = 0 in its better direction."""
