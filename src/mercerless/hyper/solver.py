@@ -159,13 +159,14 @@ def ridge_exact(
     system[np.diag_indices_from(system)] += ridge
     scale = float(np.abs(system).max())
     factor = _factor(system, jitter=0.0)
-    right = np.column_stack([root * y, root])
-    solved = cho_solve(factor, right)
     # (W^1/2 K W^1/2 + ridge) u + b W^1/2 1 = W^1/2 y,  sum(W^1/2 u) = 0
-    intercept = float(root @ solved[:, 0] / (root @ solved[:, 1])) if fit_intercept else 0.0
-    u = solved[:, 0] - intercept * solved[:, 1]
+    of_y, of_ones = cho_solve(factor, np.column_stack([root * y, root])).T
+    intercept = 0.0
+    if fit_intercept:
+        intercept = float(root @ of_y / (root @ of_ones))
+    u = of_y - intercept * of_ones
     coef = root * u
-    residual = (K @ coef + intercept - y) * root + ridge * u
+    residual = root * (K @ coef + intercept - y) + ridge * u
     size = np.linalg.norm(root * y) + scale * np.linalg.norm(u) + np.finfo(float).tiny
     return HyperSolution(coef, intercept, float(np.linalg.norm(residual) / size))
 
@@ -232,13 +233,13 @@ def _blocks(
     """Blocks covering rows x columns once, or, when both are one run, its upper triangle with weights 2."""
     rows = rows or slice(0, n)
     columns = columns or slice(0, n)
-    same = (rows.start, rows.stop) == (columns.start, columns.stop)
     side = max(1, int(np.sqrt(budget / max(1, bytes_per_pair))))
-    for a in range(rows.start, rows.stop, side):
-        left = slice(a, min(a + side, rows.stop))
-        for b in range(a if same else columns.start, columns.stop, side):
-            right = slice(b, min(b + side, columns.stop))
-            yield left, right, 1.0 if same and a == b else 2.0
+    for top in range(rows.start, rows.stop, side):
+        left = slice(top, min(top + side, rows.stop))
+        first = top if rows == columns else columns.start
+        for start in range(first, columns.stop, side):
+            right = slice(start, min(start + side, columns.stop))
+            yield left, right, 1.0 if left == right else 2.0
 
 
 def whiten(gram: NDArray) -> NDArray:
@@ -444,18 +445,15 @@ def svr_admm(
         if iteration % 10:
             continue
         dual = rho * np.linalg.norm(whitened_sums(design, L, z - previous)[:q])
-        scale = (
-            rho * np.linalg.norm(whitened_sums(design, L, u)[:q])
-            + np.linalg.norm(penalty @ c)
-            + np.finfo(float).tiny
-        )
+        multiplier = rho * np.linalg.norm(whitened_sums(design, L, u)[:q])
+        scale = multiplier + np.linalg.norm(penalty @ c) + np.finfo(float).tiny
         first = float(np.linalg.norm(primal)) / size
         second = float(dual / scale)
         worst = max(first, second)
-        if max(first, second) > 10 * min(first, second):
-            factor_of_change = 3.0 if first > second else 1 / 3.0
-            rho *= factor_of_change
-            u /= factor_of_change
+        if worst > 10 * min(first, second):
+            change = 3.0 if first > second else 1 / 3.0
+            rho *= change
+            u /= change
             factor = _factor(penalty + rho * equations.gram)
     intercept = float(c[p]) if fit_intercept else 0.0
     return HyperSolution(solve_triangular(L.T, c[:p]), intercept, float(worst), iteration)

@@ -166,15 +166,16 @@ class TensorProblem:
         QR = Q @ (self.S - self.trend(beta))
         errors = []
         for fold in folds:
-            rest = np.setdiff1d(np.arange(len(Q)), fold)
             factor = cho_factor(Q[np.ix_(fold, fold)])
             rows = cho_solve(factor, QR[fold])
-            both = cho_solve(factor, cho_solve(factor, QR[fold] @ Q[:, fold]).T)
-            oblong = rows[:, rest]
-            square = rows[:, fold] + rows[:, fold].T - both
+            QRQ = QR[fold] @ Q[:, fold]
+            both = cho_solve(factor, cho_solve(factor, QRQ).T)
+            within = rows[:, fold]
+            rows[:, fold] = within + within.T - both
             if used is not None:
-                oblong = oblong[used[np.ix_(fold, rest)]]
-                square = square[used[np.ix_(fold, fold)]]
+                rows[~used[fold]] = 0.0
+            oblong = np.delete(rows, fold, axis=1)
+            square = rows[:, fold]
             errors.append([np.sum(oblong**2), np.sum(square**2)])
         return np.array(errors)
 
