@@ -228,7 +228,9 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         d = X.shape[1]
         random = check_random_state(self.random_state)
         seed = random.randint(2**31 - 1)
-        n_support = support_size(self._support.n_support, n)
+        support = self._support
+        needs_others = self.objective == "interpolation" or support.max_error is not None
+        n_support = support_size(support.n_support, n, needs_others)
         limit = self.max_rows or max(LEARNING_ROWS, ROWS_PER_POINT * n_support)
         numbers = some_rows(n, limit, random)
         n_support = min(n_support, len(numbers))
@@ -246,7 +248,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
             objective=self.objective,
             ridge=self.alpha,
             max_iter=self.max_iter,
-            support=self._support,
+            support=support,
             n_support=n_support,
             n_varying=n_varying,
             linear=n_varying <= max(MANY_FEATURES, n_support),
@@ -420,7 +422,8 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     Parameters
     ----------
     n_support : int, float, "auto" or Support, default="auto"
-        Support points: a number, a fraction of the rows, or ``min(200, n / 4)``. `Support` also sets how they are
+        Support points: a number, a fraction of the rows, or "auto": half of the rows, from 100 (or all) to 200; a
+        quarter up to 200 for interpolation and growth, where the other rows decide. `Support` also sets how they are
         chosen, and adds more where errors are large, as the paper does.
     kernel : {"gaussian", "laplace", "exponential"}, default="gaussian"
         The form.
