@@ -1,11 +1,13 @@
 """Random mutants of the source: how many of them do the tests notice?
 
-    python tests/mutants.py N SEED [--only PART] [--folder FOLDER] [--slow SECONDS]
+    python tests/mutants.py N SEED [--only PART] [--folder FOLDER] [--seconds SECONDS]
 
 N places are drawn uniformly among all comparisons, arithmetic, constants, arguments, conditions and statements of src
 and changed one at a time in a copy. The quick tests run once without any change: which functions does each call?
-A mutant is tried by the tests that call its function, fastest first, then by the slow tests of the same files. It is
-killed when one fails that passes without the change. A survivor is either equivalent or a missing test.
+A mutant is tried by the tests that call its function, fastest first, then by the other quick tests of the same files
+(they share what is fitted once) and of files that name its module (they may call it in other processes), then by the
+slow tests of these files. It is killed when one fails that passes without the change. A survivor is either equivalent
+or a missing test.
 
 All tests are collected once; each mutant is a forked process in which the functions get the changed code. Only changes
 of what runs on import are imported anew.
@@ -304,8 +306,8 @@ def change_functions(functions, tree, path):
 class Mutants:
     """A plugin of pytest that runs the tests on mutants."""
 
-    def __init__(self, folder, drawn, slow_seconds):
-        self.folder, self.drawn, self.slow_seconds = folder, drawn, slow_seconds
+    def __init__(self, folder, drawn, seconds):
+        self.folder, self.drawn, self.seconds = folder, drawn, seconds
 
     def pytest_runtestloop(self, session):
         measured = self.folder / "measured.json"
@@ -333,8 +335,8 @@ class Mutants:
         path = self.folder / place.path.relative_to(ROOT)
         original = path.read_text(encoding="utf-8")
         lines, in_function = function_lines(ast.parse(original), place.line)
-        names = self.tests_that_call(path, lines)
-        seconds = sum(self.times[name] for name in names)
+        quick = self.quick_tests(path, lines, place)
+        seconds = sum(self.times[name] for name in quick)
 
         def failure(chosen, limit):
             if not chosen:
@@ -351,9 +353,9 @@ class Mutants:
 
         path.write_text(ast.unparse(tree), encoding="utf-8")  # for tests that start processes
         try:
-            if killer := failure(names, min(seconds, 60.0)):
+            if killer := failure(quick, min(seconds, self.seconds)):
                 return killer
-            while killer := failure(self.other_tests(place, names), self.slow_seconds):
+            while killer := failure(self.slow_tests(place, quick), self.seconds):
                 if killer not in self.items or not self.fails_anyhow(path, original, killer):
                     return killer
                 path.write_text(ast.unparse(tree), encoding="utf-8")
@@ -361,16 +363,24 @@ class Mutants:
         finally:
             path.write_text(original, encoding="utf-8")
 
-    def tests_that_call(self, path, lines):
-        """The tests that call a function that begins on one of these lines of a file, fastest first."""
+    def quick_tests(self, path, lines, place):
+        """The tests that call a function that begins on one of these lines of a file, then others of related files."""
         called = {tuple(place.rsplit(":", 1)): names for place, names in self.called.items()}
-        names = {
+        callers = {
             name
             for (file, line), names in called.items()
             if file == str(path) and int(line) in lines
             for name in names
         }
-        return sorted(names & self.times.keys() & self.items.keys(), key=self.times.get)
+        files = {name.split("::")[0] for name in callers} - {DRIVER}
+        if not callers:
+            files |= {f"tests/{test.name}" for test in TESTS if place.path.stem in test.read_text()}
+        related = {name for name in self.times if name.split("::")[0] in files} - callers
+
+        def by_time(names):
+            return sorted(names & self.times.keys() & self.items.keys(), key=self.times.get)
+
+        return by_time(callers) + by_time(related)
 
     def fails_anyhow(self, path, original, name):
         path.write_text(original, encoding="utf-8")
@@ -396,8 +406,8 @@ class Mutants:
             )
         return failed[0] if failed else IMPORT if code else ""
 
-    def other_tests(self, place, quick):
-        """Tests that did not run at first: of the files of the quick ones, and the driver's of the same estimators."""
+    def slow_tests(self, place, quick):
+        """Tests that are not quick: of the files of the quick ones, and the driver's of the same estimators."""
         part, stem = place.path.relative_to(SOURCE).parts[0].removesuffix(".py"), place.path.stem
         texts = {f"tests/{path.name}": path.read_text("utf-8") for path in TESTS}
         files = {name.split("::")[0] for name in quick} | {n for n in texts if part in texts[n]}
@@ -436,7 +446,7 @@ def main():
     parser.add_argument("seed", type=int)
     parser.add_argument("--only", default="", help="part of the path below src/mercerless")
     parser.add_argument("--folder", help="where the first run is kept for other seeds")
-    parser.add_argument("--slow", type=float, default=300.0, help="seconds of other tests each")
+    parser.add_argument("--seconds", type=float, default=300.0, help="of quick and of slow tests")
     options = parser.parse_args()
     candidates = list(places(options.only))
     drawn = random.Random(options.seed).sample(candidates, min(options.n, len(candidates)))
@@ -451,7 +461,7 @@ def main():
         os.environ["PYTHONPATH"] = os.pathsep.join(paths)
         sys.path[:0] = paths
         sys.dont_write_bytecode = True
-        sys.exit(pytest.main(OPTIONS, [Mutants(folder, drawn, options.slow)]))
+        sys.exit(pytest.main(OPTIONS, [Mutants(folder, drawn, options.seconds)]))
 
 
 if __name__ == "__main__":
