@@ -77,6 +77,61 @@ def test_predictions_do_not_depend_on_the_order_of_columns_and_rows():
     )
 
 
+def predictions(new, *options):
+    """What the model file says about new items."""
+    assert run("predict", "model.skops", new, "--probabilities", *options) == 0
+    return pd.read_csv("predictions.csv")
+
+
+def test_new_rows_are_read_with_the_saved_decisions(capsys):
+    run("fit", "t.csv", "--labels", "target", "--learner", "linear")
+    expected = predictions("new.csv")
+    named = TABLE.set_index(pd.Index(IDS, name="id"))
+    named.to_csv("t.csv", sep=";", decimal=",")
+    new = named.drop(columns="target").iloc[:7, ::-1]
+    new.to_csv("new.csv", sep=";", decimal=",")
+    run("fit", "t.csv", "--labels", "target", "--sep", ";", "--decimal", ",", "--learner", "linear")
+    actual = predictions("new.csv")
+    assert actual.pop("id").tolist() == IDS[:7]
+    pd.testing.assert_frame_equal(actual, expected[actual.columns])
+    new.drop(columns="a").to_csv("new.csv", sep=";", decimal=",")
+    assert run("predict", "model.skops", "new.csv") == 2
+    assert "no column 'a'" in capsys.readouterr().err
+
+
+def test_new_comparisons_are_matched_by_name_or_counted(capsys):
+    pd.DataFrame(D, IDS, IDS).to_csv("D.csv")
+    run("fit", "D.csv", "--labels", "y.csv", "--learner", "neighbors")
+    new = pd.DataFrame(D[:5], IDS[:5], IDS)
+    new.to_csv("new.csv")
+    expected = predictions("new.csv")
+    assert expected["id"].tolist() == IDS[:5]
+    new.sample(frac=1, axis=1, random_state=0).to_csv("new.csv")
+    pd.testing.assert_frame_equal(predictions("new.csv"), expected)
+    pd.DataFrame(D).to_csv("D.csv", header=False, index=False)
+    pd.DataFrame({"y": Y}).to_csv("y.csv", index=False)
+    run("fit", "D.csv", "--labels", "y.csv", "--learner", "neighbors")
+    pd.DataFrame(D[:, :5]).to_csv("new.csv", header=False, index=False)
+    assert run("predict", "model.skops", "new.csv") == 2
+    assert "transpose it" in capsys.readouterr().err
+
+
+def test_new_hits_are_rows_against_the_training_items(folder):
+    """Twelve columns of a search; in another order they are the same hits."""
+    pairs = [(i, j) for i in range(N) for j in range(N) if D[i, j] < 2.0]
+    between = "\t90.0\t9\t1\t0\t1\t9\t1\t9\t1e-5\t"
+    hits = [f"{IDS[i]}\t{IDS[j]}{between}{2.5 - D[i, j]:.6f}" for i, j in pairs]
+    (folder / "h.m8").write_text("\n".join(hits))
+    run("fit", "h.m8", "--labels", "y.csv", "--learner", "hits")
+    expected = predictions("h.m8").set_index("id")
+    assert sorted(expected.index) == sorted(IDS)
+    assert (expected.loc[IDS, "prediction"] == Y).mean() > 0.8
+    (folder / "other.m8").write_text("\n".join(hits[::-1]))
+    pd.testing.assert_frame_equal(
+        predictions("other.m8").set_index("id").loc[IDS], expected.loc[IDS]
+    )
+
+
 @pytest.mark.parametrize(
     "learner", ["similarity", "neighbors", "svm-clip", "krein-svm", "features"]
 )
@@ -158,8 +213,8 @@ def test_a_forged_description_raises_one_sentence(change, capsys):
 
 def test_inspect_describes_and_draws(folder, capsys):
     pytest.importorskip("matplotlib")
-    pd.DataFrame(D, IDS, IDS).to_csv("D.csv")
-    assert run("inspect", "D.csv") == 0
+    pd.DataFrame(D, columns=IDS).assign(label=Y).to_csv("D.csv", index=False)
+    assert run("inspect", "D.csv") == 0  # without the labels
     out = capsys.readouterr().out
     assert "80 x 80 distance matrix" in out and "SimilarityClassifier" in out
     assert (folder / "mercerless-inspect.png").stat().st_size > 10_000

@@ -22,7 +22,6 @@ from mercerless.comparison.learners import select_learners, view
 from mercerless.comparison.options import Options, parse_budget
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.race import Race, most_items
-from mercerless.comparison.work import Task
 
 RNG = np.random.default_rng(5)
 N = 120
@@ -72,8 +71,8 @@ def test_predictions_are_those_of_scikit_learn_on_the_same_splits():
 def test_the_constant_guess_is_that_of_the_training_parts():
     result = compare(X, T, learners=[("mine", Ridge())], **FAST)
     guesses = result.predictions("guess")[0]
-    for fold in range(5):
-        train, test = result.race.split(Task("guess", 0, fold))
+    for test in result.race.test_items(0):
+        train = np.setdiff1d(np.arange(N), test)
         np.testing.assert_allclose(guesses[test], T[train].mean())
 
 
@@ -92,8 +91,8 @@ def test_groups_are_never_split():
         X, Y, groups=groups, learners=["linear"], repeats=2, searches=False, curves=False
     )
     for repeat in range(2):
-        for fold in range(5):
-            train, test = result.race.split(Task("linear", repeat, fold))
+        for test in result.race.test_items(repeat):
+            train = np.setdiff1d(np.arange(len(X)), test)
             assert not set(groups[train]) & set(groups[test])
 
 

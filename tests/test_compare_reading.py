@@ -6,7 +6,6 @@ import lzma
 import subprocess
 import sys
 import zipfile
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,8 +19,6 @@ pd = pytest.importorskip("pandas")
 
 from mercerless.comparison import read_problem
 from mercerless.comparison.problem import make_problem
-from mercerless.comparison.read.options import ReadOptions
-from mercerless.comparison.read.reading import read_new
 
 RNG = np.random.default_rng(0)
 N = 30
@@ -565,65 +562,6 @@ def test_series_of_different_lengths_are_compared_by_warping(tmp_path):
     problem = read_problem(str(tmp_path / "t.ts"))
     assert (problem.kind, problem.kernel) == ("series", "dtw")
     assert problem.matrix.shape == (N, N)
-
-
-# ------------------------------------------------------------------------------------------------------ new items
-
-
-def about(problem):
-    from mercerless.commands.models import About
-    from mercerless.comparison.learners import select_learners
-
-    return vars(About.of(problem, select_learners(problem)[0]))
-
-
-def test_new_rows_are_read_with_the_saved_decisions(tmp_path):
-    path = str(tmp_path / "t.csv")
-    options = {"labels": "target", "decimal": ",", "sep": ";"}
-    NAMED.assign(word=WORDS).to_csv(path, sep=";", decimal=",", index_label="id")
-    problem = read_problem(path, **options)
-    new = NAMED.assign(word="1").iloc[:4, ::-1]
-    new.drop(columns="target").to_csv(path, sep=";", decimal=",", index_label="id")
-    read = read_new(path, ReadOptions(**options), about(problem))
-    assert read.names == IDS[:4]
-    assert list(read.X) == list(problem.X)
-    np.testing.assert_allclose(read.X[["a", "b", "c"]], X[:4])
-    assert read.X["word"].tolist() == ["1"] * 4
-    new.drop(columns="a").to_csv(path, sep=";", decimal=",", index_label="id")
-    with pytest.raises(ValueError, match="no column 'a'"):
-        read_new(path, ReadOptions(**options), about(problem))
-
-
-def test_new_comparisons_are_matched_by_name_or_counted(tmp_path):
-    write(tmp_path, "D.csv", SQUARE.to_csv())
-    said = ReadOptions(labels=str(tmp_path / "y.csv"))
-    problem = read_problem(str(tmp_path / "D.csv"), labels=said.labels)
-    path = str(tmp_path / "new.csv")
-    SQUARE.iloc[:3, SHUFFLED].to_csv(path)
-    read = read_new(path, said, about(problem))
-    assert read.names == IDS[:3]
-    np.testing.assert_allclose(read.X, D[:3])
-    SQUARE.iloc[:, :3].to_csv(path, index=False, header=False)
-    with pytest.raises(ValueError, match="transpose it"):
-        read_new(path, said, about(replace(problem, names=None)))
-
-
-def test_new_hits_are_rows_against_the_training_items(tmp_path):
-    write(tmp_path, "h.m8", hits(NEAR))
-    said = ReadOptions(labels=str(tmp_path / "y.csv"))
-    problem = read_problem(str(tmp_path / "h.m8"), labels=said.labels)
-    read = read_new(str(tmp_path / "h.m8"), said, about(problem))
-    order = [read.names.index(i) for i in problem.names]
-    np.testing.assert_allclose(read.X.toarray()[order], problem.X.toarray())
-
-
-def test_a_matrix_is_read_without_labels(tmp_path):
-    write(tmp_path, "D.csv", SQUARE.assign(label=Y).to_csv(index=False))
-    from mercerless.commands.matrices import read_matrix
-
-    matrix = read_matrix(str(tmp_path / "D.csv"), ReadOptions())
-    assert matrix.kind == "distance"
-    np.testing.assert_allclose(matrix.values, D)
 
 
 # ---------------------------------------------------------------------------------------------- data from Python

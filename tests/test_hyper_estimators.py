@@ -14,11 +14,16 @@ from sklearn.svm import SVC, SVR
 
 from mercerless import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
 from mercerless.core.tuning import held_out_blocks, machine_losses, ridge_losses
-from mercerless.core.units import kernel_unit
 from mercerless.inspection import KernelCurveDisplay, LearnedKernelDisplay
 from mercerless.kernels import Gaussian, GaussianHyper, TensorHyper, WishartHyper
 
 FIXED = GaussianHyper(2.0)
+
+
+def kernel_unit(K):
+    """The variance of the items in feature space, by their distances."""
+    squares = np.diagonal(K)[:, None] + np.diagonal(K) - 2 * K
+    return squares.mean() / 2
 
 
 def breast_cancer():

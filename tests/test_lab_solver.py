@@ -10,9 +10,9 @@ from contract import central_difference
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import lab as oracle
 from scipy.optimize import minimize
+from sklearn.model_selection import KFold
 
 from mercerless import Support
-from mercerless.core.folds import make_folds
 from mercerless.core.linalg import shifted_systems
 from mercerless.kernels import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.lab.learning import LIMITS, LocalLearner, Watch
@@ -313,7 +313,7 @@ def test_iterations_of_a_fold_are_chosen_by_the_others():
     random = np.random.RandomState(1)
     X = random.uniform(-2, 2, size=(120, 1))
     Y = np.sin(4 * X)
-    folds = make_folds(3, X, random_state=0)
+    folds = list(KFold(3, shuffle=True, random_state=0).split(X))
     for _, test in folds[:2]:
         Y[test] = random.normal(size=(len(test), 1))
     rows = Rows(X, Y, np.linspace(0.5, 1.5, 120))
