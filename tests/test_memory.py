@@ -1,6 +1,7 @@
 """Estimators say what memory they need before any work, and keep to it; the limit holds in threads and processes."""
 
 import pickle
+import re
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +12,14 @@ import pytest
 from mercerless import (
     AsymmetricRidge,
     DANKClassifier,
+    DirectedEmbedding,
+    KreinEmbedding,
     KreinRidge,
     KreinSVC,
+    SignedRandomFeatures,
+    SimilarityFeatures,
     SimilarityRegressor,
+    SimilaritySVC,
     config_context,
 )
 from mercerless.core.memory import (
@@ -23,7 +29,8 @@ from mercerless.core.memory import (
     row_blocks,
     with_settings,
 )
-from mercerless.kernels import TL1, Gaussian
+from mercerless.kernels import TL1, Gaussian, Gower
+from mercerless.spectra import SpectrumTransformer
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(350, 6))
@@ -55,6 +62,42 @@ def test_what_does_not_fit_raises_before_any_work(model):
         with pytest.raises(MemoryError, match=r"needs? .* but the budget is 300 kB .*; "):
             model.fit(X, Y)
         assert peak_of(lambda: model.fit(X, Y)) < 700_000
+
+
+MANY = RANDOM.normal(size=(4000, 6))
+FEATURES = SignedRandomFeatures(Gaussian(2.0), n_components=400, random_state=0).fit(X)
+NEEDS = {  # work, and the peak as a share of the memory that it asks for
+    "ridge": (lambda: AsymmetricRidge(TL1(6.0)).fit(X, Y), 0.8),
+    "working set": (lambda: DANKClassifier(Gaussian(2.0), C=1.0).fit(X, Y), 0.4),
+    "eigenvectors": (lambda: KreinRidge(TL1(6.0), landmarks=None).fit(X, Y), 0.9),
+    "landmarks": (lambda: KreinRidge(TL1(6.0), landmarks=300).fit(X, Y), 0.33),
+    "machine": (lambda: KreinSVC(TL1(6.0), C=1.0).fit(X, Y), 1.0),
+    "items": (lambda: SimilarityRegressor(TL1(6.0), landmarks=None).fit(X, Y), 0.4),
+    "columns": (lambda: SimilarityRegressor(TL1(6.0), landmarks=100).fit(X, Y), 0.4),
+    "embedding": (lambda: KreinEmbedding(TL1(6.0)).fit(X), 1.0),
+    "singular vectors": (lambda: DirectedEmbedding(TL1(6.0)).fit(X), 1.3),
+    "linear program": (lambda: SimilaritySVC("rbf").fit(X[:120], Y[:120]), 1.2),
+    "repair": (lambda: SpectrumTransformer("clip").fit(TL1(6.0)(X)), 1.0),
+    "random features": (lambda: FEATURES.transform(MANY), 1.5),
+    "features": (lambda: SimilarityFeatures(TL1(6.0)).fit(X).transform(MANY), 0.5),
+    "Gower": (lambda: Gower.of(MANY)(MANY[:900], MANY), 1.25),
+}
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_the_memory_that_is_asked_for_is_that_of_the_peak(name):
+    work, share = NEEDS[name]
+    limit, is_enough = 1.0, False
+    while not is_enough:
+        try:
+            with config_context(memory_limit=limit):
+                work()
+            is_enough = True
+        except MemoryError as error:
+            size, unit = re.search(r"needs? ([0-9.e+]+) (\w+)", str(error)).groups()
+            limit = 1.01 * memory_budget(size + unit.replace("bytes", ""))
+    with config_context(memory_limit=limit):
+        assert peak_of(work) == pytest.approx(share * limit, rel=0.4)
 
 
 def test_a_solution_on_landmarks_that_does_not_fit_raises():
