@@ -369,23 +369,35 @@ class Mutants:
             path.write_text(original, encoding="utf-8")
 
     def quick_tests(self, path, lines, place):
-        """The tests that call a function that begins on one of these lines of a file, then others of related files."""
+        """The tests that call a function that begins on one of these lines of a file, then others of related files.
+
+        Those come first that call the lambda of the line, then those of files that are named like the module.
+        """
         called = {tuple(place.rsplit(":", 1)): names for place, names in self.called.items()}
-        callers = {
-            name
-            for (file, line), names in called.items()
-            if file == str(path) and int(line) in lines
-            for name in names
-        }
+
+        def that_call(lines):
+            of_file = [
+                names
+                for (file, line), names in called.items()
+                if file == str(path) and int(line) in lines
+            ]
+            return set().union(*of_file)
+
+        callers, closest = that_call(lines), that_call([place.line])
+        part = place.path.relative_to(SOURCE).parts[0].removesuffix(".py")
         files = {name.split("::")[0] for name in callers} - {DRIVER}
         if not callers:
             files |= {f"tests/{test.name}" for test in TESTS if place.path.stem in test.read_text()}
         related = {name for name in self.times if name.split("::")[0] in files} - callers
 
-        def by_time(names):
-            return sorted(names & self.times.keys() & self.items.keys(), key=self.times.get)
+        def time_of(name):
+            file = name.split("::")[0]
+            return self.times[name] / (5.0 if part in file or place.path.stem in file else 1.0)
 
-        return by_time(callers) + by_time(related)
+        def by_time(names):
+            return sorted(names & self.times.keys() & self.items.keys(), key=time_of)
+
+        return by_time(callers & closest) + by_time(callers - closest) + by_time(related)
 
     def fails_anyhow(self, path, original, name):
         path.write_text(original, encoding="utf-8")
