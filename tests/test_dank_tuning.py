@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from contract import central_difference
+from scipy.stats import cauchy
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 from mercerless import CenteringPenalty, DANKClassifier, GradientSearch
-from mercerless.dank.selection import HeldOut, _DankMachine, _validation_loss, tune_dank
+from mercerless.dank.selection import HeldOut, _DankMachine, _prior, _validation_loss, tune_dank
 from mercerless.kernels import Gaussian, Laplace
 
 SEARCH = GradientSearch(n_restarts=1, max_iter=25, tol=1e-5)
@@ -106,6 +108,32 @@ def test_derivative_from_any_start_lies_between_the_one_sided_differences(
         np.testing.assert_allclose(
             found[1:], [found[0]] * (len(found) - 1), atol=1e-3 * np.exp(x[3])
         )
+
+
+def test_the_prior_is_a_cauchy_of_scales_and_a_gaussian_of_the_rest():
+    theta, change = np.array([0.3, -1.0, 2.0, 0.1]), np.array([0.5, -1.5])
+    value, gradient = _prior(theta, change, 0.7)
+    deviation = (theta - theta.mean()) / 0.7
+    expected = -cauchy.logpdf(deviation) - np.log(np.pi)
+    np.testing.assert_allclose(value, expected.sum() + 0.5 * np.sum((change / 2) ** 2))
+
+    def value_at(x):
+        return _prior(x[:4], x[4:], 0.7)[0]
+
+    numeric = central_difference(value_at, np.append(theta, change))
+    np.testing.assert_allclose(gradient, numeric, atol=1e-8)
+
+
+@pytest.mark.parametrize("is_classification", [True, False])
+def test_derivatives_of_the_validation_loss(is_classification):
+    f, target = make_data(9, is_classification)[0][:, 0], make_data(9, is_classification)[1]
+    _, in_scores, in_slope = _validation_loss(f, target, 1.5, is_classification)
+
+    def value_at(x):
+        return _validation_loss(x[:-1], target, np.exp(x[-1]), is_classification)[0]
+
+    numeric = central_difference(value_at, np.append(f, np.log(1.5)))
+    np.testing.assert_allclose(np.append(in_scores, in_slope), numeric, atol=1e-8)
 
 
 @pytest.mark.parametrize("is_classification", [True, False])
