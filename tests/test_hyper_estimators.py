@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
+from sklearn.utils import shuffle
 
 from mercerless import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
 from mercerless.core.tuning import held_out_blocks, machine_losses, ridge_losses
@@ -222,7 +223,7 @@ def test_displays():
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    X, y = load_iris(return_X_y=True)
+    X, y = shuffle(*load_iris(return_X_y=True), random_state=0)
     model = HyperRidge(FIXED, alpha=1e-4, landmarks=30).fit(X[::3], y[::3])
     display = LearnedKernelDisplay.from_estimator(model, X[1::3], y[1::3])
     order = np.argsort(y[1::3], kind="stable")
