@@ -491,6 +491,20 @@ class TestMatrixKind:
             assert matrix_kind(K.T).kind == kinds[-1]
         assert kinds == ["similarity"] * 40  # 16 were taken for dissimilarities
 
+    def test_a_fifth_of_asymmetry_makes_a_matrix_directed(self):
+        rng = np.random.default_rng(0)
+        A, B = rng.normal(size=(2, 60, 4))
+        K, skew = (A * [1, 1, -1, -1]) @ A.T, A @ B.T - B @ A.T
+        for share, is_directed in ((0.1, False), (0.18, False), (0.25, True), (0.35, True)):
+            low, high = 0.0, 1.0
+            for _ in range(40):  # bisection
+                middle = (low + high) / 2
+                low, high = (
+                    (middle, high) if asymmetry(K + middle * skew).norm < share else (low, middle)
+                )
+            said = matrix_kind(K + low * skew).reason
+            assert said.startswith("the directions differ") == is_directed
+
     def test_directed_dissimilarities_stay_what_they_are(self):
         rng = np.random.default_rng(4)
         height = rng.normal(size=60)
