@@ -395,3 +395,12 @@ def test_only_the_left_regressor_knows_bandwidths_of_training_items():
         AsymmetricRidge(LocalGaussian([1.0, 2.0, 0.5]), side="right").fit(X, Y[:, 0]).side_
         == "right"
     )
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+def test_kernels_that_vanish_without_their_means_give_the_mean(coupled):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=70), rng.normal(size=70)
+    K = 1e6 * np.subtract.outer(x, x)
+    model = AsymmetricRidge("precomputed", kind="similarity", coupled=coupled, side="left")
+    assert_allclose(model.fit(K, y).predict(K), y.mean(), atol=1e-5)

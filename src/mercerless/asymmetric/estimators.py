@@ -148,8 +148,9 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         alphas: Any = [self.alpha]
         if self.alpha is None:
             relative = LIMITS.alphas + LIMITS.coupled_alphas if self.coupled else LIMITS.alphas
+            norm = largest_singular_value(K) or float(np.abs(K).max()) or 1.0
             # so many rows of an item have so many times the norm
-            alphas = np.array(relative) * (largest_singular_value(K) or 1.0) * weight.mean()
+            alphas = np.array(relative) * norm * weight.mean()
         system = coupled_ridge if self.coupled else asymmetric_ridge
         return solutions_of(lambda alpha: system(K, Y, alpha, weight, self.fit_intercept), alphas)
 

@@ -158,7 +158,11 @@ def _relative_norm(residual: NDArray, targets: NDArray) -> float:
 
 
 def largest_singular_value(K: NDArray, center: bool = True) -> float:
-    """The spectral norm of a matrix (without its row and column means) to a few per cent, by power iteration."""
+    """The spectral norm of a matrix (without its row and column means) to a few per cent, by power iteration.
+
+    0 if it is below the rounding of the entries.
+    """
+    rounding = len(K) * np.finfo(float).eps * float(np.abs(K).max(initial=0.0))
     if center:
         K = K - K.mean(axis=0)
         K -= K.mean(axis=1, keepdims=True)
@@ -166,8 +170,8 @@ def largest_singular_value(K: NDArray, center: bool = True) -> float:
     v = K[sizes.argmax()]
     norm = float(sizes.max(initial=0.0))
     for _ in range(20):
-        if norm == 0.0 or not np.any(v):
-            break
+        if norm <= rounding or not np.any(v):
+            return 0.0
         u = K @ (v / np.linalg.norm(v))
         norm = float(np.linalg.norm(u))
         v = K.T @ u
