@@ -114,9 +114,14 @@ def _edges(gradient: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> tuple
     return edges % len(lo), sides
 
 
+def linear_terms(p: NDArray, v: NDArray, epsilon: float = 0.0) -> float:
+    """``p @ v - epsilon * |v|_1``."""
+    return float(p @ v - epsilon * np.abs(v).sum())
+
+
 def gap_scale(p: NDArray, v: NDArray, epsilon: float = 0.0) -> float:
-    """Size of the objective, ``|p @ v - epsilon * |v|_1|``: a gap is judged relative to it."""
-    return max(abs(float(p @ v) - epsilon * float(np.abs(v).sum())), 1e-200)
+    """Size of the objective, that of its linear terms: a gap is judged relative to it."""
+    return max(abs(linear_terms(p, v, epsilon)), 1e-200)
 
 
 def _point(problem: Quartic, v: NDArray) -> _Point:
@@ -354,8 +359,8 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> NDArray:
     point = _point(problem, parts.joined(x))
     gradient = _gradient(problem, point)
     _, b = duality_gap(gradient, point.v, problem.lo, problem.hi, problem.epsilon)
-    slope = np.abs(parts.signs * (gradient - b) - problem.epsilon)
-    mu = max(float(np.mean(slope * margin)), np.finfo(float).tiny)
+    pull = parts.signs * (gradient - b) - problem.epsilon
+    mu = max(float(np.mean(np.abs(pull) * margin)), np.finfo(float).tiny)
     z = mu / parts.slack(x)
     rows = np.arange(len(v))
     for _ in range(LIMITS.max_interior_steps):
@@ -374,8 +379,10 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> NDArray:
         b = step.b
         if not step.is_finite:
             break
-        x = x + 0.995 * _longest_step(barrier.slack, step.slack) * step.x
-        z = z + 0.995 * _longest_step(z, step.z) * step.z
+        length = _longest_step(barrier.slack, step.slack)
+        length_of_z = _longest_step(z, step.z)
+        x = x + 0.995 * length * step.x
+        z = z + 0.995 * length_of_z * step.z
         point = _point(problem, parts.joined(x))
         gradient = _gradient(problem, point)
     return _to_active_bounds(problem, parts, x, z, gradient - b)
@@ -386,16 +393,16 @@ def _to_active_bounds(
 ) -> NDArray:
     """The feasible point with every variable on the bound whose multiplier dominates its slack, unless x is better."""
     # if no multiplier is active, the typical one is rounding, and distant bounds would seem near
-    slope = np.abs(parts.signs * residual - problem.epsilon)
-    typical = max(float(slope.max()), np.finfo(float).tiny)
+    pull = parts.signs * residual - problem.epsilon
+    typical = max(float(np.abs(pull).max()), np.finfo(float).tiny)
     width = parts.high - parts.low
-    to_low, to_high = parts.slack(x)
-    on_bounds = np.where(to_low * typical < z[0] * width, parts.low, x)
-    on_bounds = np.where(to_high * typical < z[1] * width, parts.high, on_bounds)
-    moved, stayed = (
-        _certify(problem, _point(problem, project(parts.joined(end), problem.lo, problem.hi)), 1.0)
-        for end in (on_bounds, x)
-    )
+    dominated = parts.slack(x) * typical < z * width
+    on_bounds = np.select(list(dominated[::-1]), [parts.high, parts.low], x)
+    certified = []
+    for end in (on_bounds, x):
+        v = project(parts.joined(end), problem.lo, problem.hi)
+        certified.append(_certify(problem, _point(problem, v), 1.0))
+    moved, stayed = certified
     return stayed.v if stayed.gap < 0.1 * moved.gap else moved.v
 
 
@@ -524,12 +531,13 @@ def adjoint(problem: Quartic, v: NDArray, a: NDArray, total: float) -> Adjoint:
     z = np.zeros_like(v)
     sides = np.sign(v)
     beta = 0.0
-    kink = v == 0 if problem.epsilon > 0 else np.zeros(len(v), dtype=bool)
-    free = np.flatnonzero((v > problem.lo) & (v < problem.hi) & ~kink)
+    is_free = (v > problem.lo) & (v < problem.hi)
+    if problem.epsilon > 0:
+        is_free &= v != 0
+    free = np.flatnonzero(is_free)
     if len(free):
-        z[free], beta = _solve_on_plane(
-            _factor(_hessian_block(problem, point, free)), a[free], total
-        )
+        factor = _factor(_hessian_block(problem, point, free))
+        z[free], beta = _solve_on_plane(factor, a[free], total)
     else:
         rows, edges = _edges(_gradient(problem, point), problem.lo, problem.hi, problem.epsilon)
         np.add.at(z, rows, total / len(rows))

@@ -317,10 +317,9 @@ class _DankMachine:
         v = self.v
         a = self.kernel(X, self.X).T @ r
         z, image, sides = adjoint(q, v, a, float(r.sum()))
-        pair = -np.outer(z, v) - 2 * q.curvature * np.outer(z * v, v**2) * q.K
-        theta = self.kernel.pullback(X, self.X, np.outer(r, v)) + self.kernel.pullback(
-            self.X, None, pair
-        )
+        of_quartic = 2 * q.curvature * np.outer(z * v, v**2) * q.K
+        theta = self.kernel.pullback(X, self.X, np.outer(r, v))
+        theta += self.kernel.pullback(self.X, None, -np.outer(z, v) - of_quartic)
         bound = np.where((v == q.lo) | (v == q.hi), v, 0.0)
         # v on its bounds moves with C, and the free rows and the intercept with them
         in_C = bound @ (a - image)

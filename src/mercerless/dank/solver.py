@@ -14,7 +14,14 @@ from sklearn.svm import SVC, SVR
 from mercerless.core.folds import find_copies
 from mercerless.core.memory import row_blocks
 from mercerless.core.svm import single_precision_unit
-from mercerless.dank.quartic import Quartic, duality_gap, gap_scale, snap, solve_quartic
+from mercerless.dank.quartic import (
+    Quartic,
+    duality_gap,
+    gap_scale,
+    linear_terms,
+    snap,
+    solve_quartic,
+)
 from mercerless.dank.thresholds import LIMITS
 
 Gram = Callable[[NDArray, NDArray], NDArray]
@@ -382,12 +389,10 @@ def _outer_steps(
 
 def _mix(memory: list[tuple[NDArray, NDArray]]) -> NDArray:
     """Anderson's extrapolation of the fixed-point iteration of linear terms."""
-    given, answers = (np.array(x) for x in zip(*memory))
+    given, answers = np.array(memory).transpose(1, 0, 2)
     residual = answers - given
-    if len(memory) == 1:
-        return answers[-1]
-    steps = np.diff(residual, axis=0).T
-    weights, *_ = np.linalg.lstsq(steps, residual[-1], rcond=1e-8)
+    steps = np.diff(residual, axis=0)
+    weights, *_ = np.linalg.lstsq(steps.T, residual[-1], rcond=1e-8)
     return answers[-1] - weights @ np.diff(answers, axis=0)
 
 
@@ -413,7 +418,7 @@ def _evaluate(
     kv = problem.K @ v
     quartic = v * (problem.A @ v**2) / (4 * eta)
     scale = gap_scale(problem.p, v, problem.epsilon)
-    value = float(problem.p @ v) - problem.epsilon * float(np.abs(v).sum())
+    value = linear_terms(problem.p, v, problem.epsilon)
     value -= float(v @ kv) / 2 + float(v @ quartic) / 4
     adaptation = None
     smooth = kv + quartic
@@ -497,8 +502,9 @@ def _factor(problem: _DankProblem, state: _State) -> tuple[NDArray, NDArray]:
         return state.adaptation.vectors * root, state.adaptation.offset * root
     support = np.flatnonzero(state.v)
     root_weight = np.sqrt(problem.weight[support])
+    gamma = _gamma(problem, state.v, support)
     F = np.ones((len(support) + 1, len(support) + 1))
-    F[1:, 1:] += _gamma(problem, state.v, support) / root_weight / root_weight[:, None]
+    F[1:, 1:] += gamma / root_weight / root_weight[:, None]
     L, pivots, rank, _ = dpstrf(F.T, tol=1e-12 * F.diagonal().max(), lower=1, overwrite_a=1)
     factor = np.empty((len(F), rank))
     factor[pivots - 1] = np.tril(L[:, :rank])
