@@ -214,7 +214,9 @@ def test_a_forged_description_raises_one_sentence(change, capsys):
 def test_inspect_describes_and_draws(folder, capsys):
     pytest.importorskip("matplotlib")
     pd.DataFrame(D, columns=IDS).assign(label=Y).to_csv("D.csv", index=False)
-    assert run("inspect", "D.csv") == 0  # without the labels
+    assert run("inspect", "D.csv") == 2
+    assert "--drop" in capsys.readouterr().err
+    assert run("inspect", "D.csv", "--drop", "label") == 0
     out = capsys.readouterr().out
     assert "80 x 80 distance matrix" in out and "SimilarityClassifier" in out
     assert (folder / "mercerless-inspect.png").stat().st_size > 10_000

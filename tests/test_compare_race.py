@@ -22,6 +22,7 @@ from mercerless.comparison.learners import select_learners, view
 from mercerless.comparison.options import Options, parse_budget
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.race import Race, most_items
+from mercerless.comparison.result import Comparison
 
 RNG = np.random.default_rng(5)
 N = 120
@@ -164,6 +165,41 @@ def test_regression_does_not_depend_on_the_unit_of_the_target():
         assert small.scores[name]["R²"] > 0.5
 
 
+def test_a_learner_that_is_no_better_than_a_guess_is_recommended_with_a_warning():
+    class Bold(LogisticRegression):
+        def predict_proba(self, X):
+            return np.where(super().predict_proba(X) > 0.5, 1.0, 0.0)
+
+    weak = (X[:, 0] + 2.0 * RNG.normal(size=N) > 0).astype(int)
+    result = compare(X, weak, learners=[("bold", Bold())], **FAST)
+    assert result.verdict.learned
+    assert "of a constant guess is not worse" in result.verdict.sentences[1]
+
+
+def test_a_missing_automatic_learner_is_named_in_the_verdict():
+    problem = make_problem(X, Y)
+    learners = select_learners(problem, [("slow", sleeper(1.0)), "linear"])
+    object.__setattr__(learners[-1], "is_automatic", True)
+    race = Race(problem, learners[::-1], Options(budget="12s", n_jobs=2)).run()
+    result = Comparison(race)
+    assert result.recommended == "linear"
+    assert "slow did not finish" in result.verdict.sentences[1]
+
+
+def test_all_learners_are_judged_by_the_splits_that_all_have():
+    problem = make_problem(X, Y)
+    race = Race(
+        problem,
+        select_learners(problem, ["linear", "neighbors"]),
+        Options(repeats=1, searches=False),
+    ).run()
+    unfinished = [task for task in race.results if task.learner == "neighbors" and task.fold == 3]
+    del race.results[unfinished[0]]
+    race.count_splits()
+    assert race.n_splits == 3
+    assert race.ranked() == ["linear", "neighbors"]
+
+
 def test_a_search_is_a_learner_of_its_own():
     result = compare(X, Y, learners=["linear"], repeats=1, curves=False)
     assert set(result.ranked) == {"linear", "linear-search"}
@@ -243,11 +279,22 @@ def test_interrupting_keeps_what_is_done():
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_control_c_writes_the_page(tmp_path):
     pd.DataFrame(X).assign(y=Y).to_csv(tmp_path / "t.csv", index=False)
-    command = [sys.executable, "-m", "mercerless.cli", "compare", "t.csv", "--budget", "60s"]
+    command = [
+        sys.executable,
+        "-m",
+        "mercerless.cli",
+        "compare",
+        "t.csv",
+        "--labels",
+        "y",
+        "--budget",
+        "60s",
+    ]
     process = subprocess.Popen(
         command,
         cwd=tmp_path,
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -255,7 +302,8 @@ def test_control_c_writes_the_page(tmp_path):
     threading.Timer(12.0, lambda: os.killpg(process.pid, signal.SIGINT)).start()
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "--resume" in out
+    assert "t.csv --labels y --resume --budget 2m" in out
+    assert "Traceback" not in out
     assert (tmp_path / "mercerless-compare.html").exists()
 
 

@@ -90,7 +90,6 @@ FILE, COLUMN, NAMES = {"labels": "y.txt"}, {"labels": "target"}, {"labels": "y.c
 #: (file, its text, bytes or writer, options); all hold the same table
 TABLES = {
     "comma": ("t.csv", CSV, COLUMN),
-    "usual name of labels": ("t.csv", CSV, {}),
     "semicolon": ("t.csv", TABLE.to_csv(index=False, sep=";"), COLUMN),
     "decimal comma": (
         "t.csv",
@@ -112,6 +111,7 @@ TABLES = {
     ),
     "quoted": ("t.csv", TABLE.to_csv(index=False, quoting=1), COLUMN),
     "comments": ("t.csv", "# by hand\n# twice\n" + CSV, COLUMN),
+    "header in a comment": ("t.csv", "# by NumPy\n# " + CSV, COLUMN),
     "index": ("t.csv", TABLE.to_csv(), COLUMN),
     "named rows": ("t.csv", NAMED.to_csv(), COLUMN),
     "ids": ("t.csv", NAMED.to_csv(index_label="id"), COLUMN),
@@ -136,6 +136,13 @@ TABLES = {
     "JSON lines": ("t.jsonl", TABLE.to_json(orient="records", lines=True), COLUMN),
     "ARFF": ("t.arff", ARFF, {}),
     "ARFF by another name": ("t.txt", ARFF.partition("\n")[2], {}),
+    "ARFF with apostrophes in quotes": (
+        "t.arff",
+        ARFF.replace("@attribute target", "@attribute z string\n@attribute target")
+        .replace(",left\n", ',"O\'Neil, 2",left\n')
+        .replace(",right\n", ',"a \\"b\\" c",right\n'),
+        {"drop": ("z",)},
+    ),
     "series of one length": ("t.ts", series(), {}),
     "npz": ("t.npz", lambda path: np.savez(path, X=X, y=Y), {}),
     "labels by name": ("t.csv", BARE.to_csv(), NAMES),
@@ -170,7 +177,7 @@ MATRICES = {
     "header only": ("D.csv", SQUARE.to_csv(index=False), FILE, D),
     "another order of columns": ("D.csv", SQUARE.iloc[:, SHUFFLED].to_csv(), FILE, D),
     "scikit-bio": ("D.lsmat", SQUARE.to_csv(sep="\t"), FILE, D),
-    "labels beside": ("D.csv", SQUARE.assign(label=Y).to_csv(index=False), {}, D),
+    "labels beside": ("D.csv", SQUARE.assign(label=Y).to_csv(index=False), {"labels": "label"}, D),
     "labels by name": ("D.csv", SQUARE.to_csv(), NAMES, D),
     "lower triangle": ("D.csv", lines(LOWER), FILE, D),
     "lower, no diagonal": ("D.csv", lines(STRICT[1:]), FILE, D),
@@ -210,17 +217,16 @@ STRINGS = {
     "FASTA by another name": ("s.txt", FASTA, FILE),
     "FASTA, labels by name": ("s.fa", FASTA, NAMES),
     "lines": ("s.log", "\n".join(WORDS), {**FILE, "format": "lines"}),
-    "column": ("s.csv", lines([("word", "class"), *zip(WORDS, Y)]), {}),
-    "column beside ids": ("s.csv", lines([("id", "word", "class"), *zip(IDS, WORDS, Y)]), {}),
+    "column": ("s.csv", lines([("word", "class"), *zip(WORDS, Y)]), {"labels": "class"}),
+    "column beside ids": (
+        "s.csv",
+        lines([("id", "word", "class"), *zip(IDS, WORDS, Y)]),
+        {"labels": "class"},
+    ),
     "molecules": ("m.smi", lines(zip(WORDS, IDS), " "), NAMES),
 }
 REFUSED = {
-    "no labels named": (
-        "t.csv",
-        TABLE.rename(columns={"target": "z"}).to_csv(),
-        {},
-        "--labels COLUMN",
-    ),
+    "no labels named": ("t.csv", CSV, {}, "--labels COLUMN"),
     "no such column": ("t.csv", CSV, {"labels": "nose"}, "neither a file nor a column"),
     "matrix without labels": ("D.csv", SQUARE.to_csv(), {}, "--labels FILE"),
     "decimal comma": (
@@ -272,11 +278,17 @@ REFUSED = {
     "several texts": (
         "s.csv",
         lines([("u", "v", "class"), *zip(WORDS, WORDS, Y)]),
-        {"kind": "strings"},
+        {"labels": "class", "kind": "strings"},
         "--drop COLUMN",
     ),
     "an empty sequence": ("s.fasta", FASTA + ">last\n", FILE, "no sequence"),
     "damaged gzip": ("t.csv.gz", gzip.compress(CSV.encode())[:-20], COLUMN, "damaged"),
+    "relational ARFF": (
+        "t.arff",
+        "@relation t\n@attribute bag relational\n@attribute a numeric\n@end bag\n@data\n'1\\n2',x\n",
+        {},
+        "write it as .ts",
+    ),
     "zipped": ("t.zip", zipped("t.csv", CSV), COLUMN, "unpack it"),
     "several arrays": ("K.npz", lambda path: np.savez(path, u=S, v=S, y=Y), {}, "--array NAME"),
     "pickled array": (
@@ -307,7 +319,7 @@ REFUSED = {
     "a similarity of several texts": (
         "s.csv",
         lines([("u", "v", "class"), *zip(WORDS, WORDS, Y)]),
-        {"similarity": "levenshtein"},
+        {"labels": "class", "similarity": "levenshtein"},
         "--drop COLUMN",
     ),
     "one class": (
@@ -320,6 +332,12 @@ REFUSED = {
         "t.csv",
         NAMED.to_csv(index_label="u"),
         {"labels": "u"},
+        "fewer than five items",
+    ),
+    "a class per number": (
+        "t.csv",
+        TABLE.assign(u=range(N)).to_csv(index=False),
+        {"labels": "u", "task": "classification"},
         "--task regression",
     ),
     "unknown format": ("t.csv", CSV, {"format": "docx"}, "format='docx' is not known"),
@@ -553,6 +571,13 @@ def test_groups_are_a_column_that_is_no_feature(tmp_path):
     problem = read_problem(str(tmp_path / "t.csv"), labels="target", groups="g")
     assert list(problem.X) == ["a", "b", "c"]
     np.testing.assert_array_equal(problem.groups, np.arange(N) // 3)
+
+
+def test_as_many_series_as_points_in_time_are_no_matrix(tmp_path):
+    rows = [",".join(map(str, row)) + ":" + y for row, y in zip(D + np.triu(D), Y)]
+    text = "@problemName t\n@classLabel true left right\n@data\n" + "\n".join(rows)
+    (tmp_path / "t.ts").write_text(text)
+    assert read_problem(str(tmp_path / "t.ts")).kind == "table"
 
 
 @pytest.mark.filterwarnings("ignore::Warning")  # of numba

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         workers.close()
     comparison.report(output, rows=not args.no_rows)
     print(f"\n{comparison}\n")
-    if comparison.interrupted:
+    if comparison.interrupted and comparison.ranked:
         print(f"Interrupted; go on with: {comparison.command_to_continue}")
     print(f"report  {output}")
     return 130 if comparison.interrupted else 0

@@ -2,9 +2,10 @@
 
 import argparse
 import os
+import shlex
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -154,10 +155,18 @@ def compare(args: argparse.Namespace, problem: "Problem", workers: "Workers") ->
 
     with plain_warnings(args.command), progress_bar() as progress:
         comparison = compare_problem(problem, run_options(args, progress), workers)
-    words = [f"'{word}'" if " " in word else word for word in args.words]
-    again = [word for word in words if word != "--resume"]
-    comparison.to_continue = f"mercerless {' '.join(again)} --resume --budget {{budget}}"
+    comparison.to_continue = f"{command_again(args.words)} --resume --budget {{budget}}"
     return comparison
+
+
+def command_again(words: Sequence[str]) -> str:
+    """The command line without its budget, to be copied into a shell."""
+    kept = [
+        word
+        for before, word in zip(["", *words], words)
+        if word not in ("--resume", "--budget") and before != "--budget"
+    ]
+    return shlex.join(["mercerless", *kept]).replace("{", "{{").replace("}", "}}")
 
 
 def start_workers(args: argparse.Namespace) -> "Workers":

@@ -47,6 +47,4 @@ def home_of(kind: type) -> str:
     for module in PUBLIC:
         if getattr(importlib.import_module(module), kind.__name__, None) is kind:
             return module
-    parts = kind.__module__.split(".")
-    public = parts[: next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))]
-    return ".".join(public)
+    return kind.__module__.partition("._")[0]

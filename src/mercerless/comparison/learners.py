@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -138,10 +137,6 @@ def repaired(problem: Problem, mode: str) -> BaseEstimator:
 
 def given(problem: Problem, estimator: BaseEstimator) -> BaseEstimator:
     return estimator
-
-
-def guess(problem: Problem) -> BaseEstimator:
-    return choose(problem, DummyClassifier(), DummyRegressor())
 
 
 def table(problem: Problem) -> BaseEstimator:

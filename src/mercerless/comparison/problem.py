@@ -333,9 +333,12 @@ def keep_classes(problem: Problem) -> Problem:
     names, codes, counts = np.unique(problem.y, return_inverse=True, return_counts=True)
     is_rare = counts < SMALLEST_CLASS
     if (~is_rare).sum() < 2 or 2 * counts[is_rare].sum() > len(codes):
+        hint = " If they are numbers to predict, add --task regression." * (
+            names.dtype.kind in "if"
+        )
         raise ValueError(
-            f"There are {len(names)} classes among {len(codes)} items; at least two classes must have "
-            "five items or more. If the labels are numbers to predict, add --task regression."
+            f"{counts[is_rare].sum()} of the {len(codes)} labels are classes of fewer than five items, "
+            f"such as {names[is_rare][0]}; merge or leave out such classes.{hint}"
         )
     if not is_rare.any():
         return problem

@@ -1,8 +1,9 @@
 """The race: every learner's defaults on all rows, then what explains them, then searches, then repeats.
 
-All learners are scored on the same splits of the same rows. If the time does not suffice for the automatic learner on
-all five splits, all learners get fewer splits; if it does not suffice for one, all get the same smaller sample of rows.
-Only measured seconds decide. A learner that does not finish its splits is listed and not ranked.
+All learners are scored on the same splits of the same rows, split by split: if time is over before the fifth, all are
+judged by the splits that all have finished. If one split of all rows takes the automatic learner too long, all learners
+get the same smaller sample. Only measured seconds decide. A learner that fails or does not finish a split is listed and
+not ranked.
 """
 
 import time
@@ -10,8 +11,8 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass, field
-from math import ceil, inf
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,31 +30,35 @@ from mercerless.comparison.explain import Importance, permutation_importance
 from mercerless.comparison.learners import GUESS, Learner
 from mercerless.comparison.options import Options
 from mercerless.comparison.problem import Problem
-from mercerless.comparison.scores import all_losses
+from mercerless.comparison.scores import item_losses
 from mercerless.comparison.store import Store
 from mercerless.comparison.work import Result, Task, Workers, run_task
 
 N_FOLDS = 5
+#: More repeats narrow intervals by less than 3 %.
 N_REPEATS = 3
-#: Share of the time left that the first split of the automatic learner may take before a sample is drawn.
-FIRST_SHARE = 0.35
-#: Share of the time left that the other splits may take.
-PLAN_SHARE = 0.7
-#: Share of the budget after which a rival's split is stopped.
-RIVAL_SHARE = 0.3
-#: Share of the time left that each explanation may take, and of the budget that is kept for them.
-EXPLAIN_SHARE, EXPLAIN_RESERVE = 0.2, 0.08
-#: The end of the budget is left for the page.
-PAGE_SHARE, PAGE_SECONDS = 0.04, 1.0
-#: Up to so many rows no smaller sample is drawn; a sample is this part of all rows.
-MOST_UNSAMPLED, SAMPLE = 5000, 0.15
-#: A learner is adequate for explanations if it lacks at most this part of what the best one learned.
-ADEQUATE = 0.1
+#: One split may take this part of the time, or the other learners would have too little.
+LONGEST_SPLIT = 1 / 3
+#: Up to this size the automatic learner may take longer: it is compared on all rows.
+MOST_UNSAMPLED = 5000
+#: Above it, a sample of this part of the rows needs a twentieth of the time per split if cost is linear in the rows.
+SAMPLE = 0.15
+#: The statistics and the page of 50,000 rows take less, also on a busy machine.
+PAGE_SECONDS = 2.0
+#: What is nearly as good as the best: it has this part of what the best learner gains over the guess.
+ADEQUATE = 0.9
 #: Baselines that take less than a second on so many rows.
 FALLBACK, FALLBACK_ROWS = ("linear", "neighbors", "features"), 500
 #: Items of which all pairs are compared: hits and strings by name, and series and functions of the user.
 MOST_ITEMS, MOST_SLOW_ITEMS = 6000, 1500
 CURVE_SHARES = (0.125, 0.25, 0.5)
+
+
+class Run(NamedTuple):
+    """A task that runs, and the time at which it is stopped."""
+
+    task: Task
+    limit: float
 
 
 @dataclass
@@ -64,7 +69,8 @@ class Race:
     learners: list[Learner]
     options: Options
     results: dict[Task, Result] = field(default_factory=dict)
-    states: dict[str, str] = field(default_factory=dict)  # why a learner is not ranked
+    failures: dict[str, str] = field(default_factory=dict)  # errors of learners
+    stopped: set[str] = field(default_factory=set)  # learners that took too long
     n_splits: int = N_FOLDS
     n_all: int = 0  # items before a sample was drawn
     folds: dict[int, list[NDArray]] = field(default_factory=dict)  # test items, by repeat
@@ -75,9 +81,8 @@ class Race:
     def __post_init__(self) -> None:
         self.n_all = self.problem.n_items
         seconds = self.options.seconds
-        reserve = 0.0 if seconds is None else PAGE_SHARE * seconds + PAGE_SECONDS
-        self.deadline = inf if seconds is None else self.options.started + seconds - reserve
-        self.explain_seconds = EXPLAIN_RESERVE * (seconds or 0.0)
+        self.deadline = inf if seconds is None else self.options.started + seconds - PAGE_SECONDS
+        self.longest = LONGEST_SPLIT * (seconds or inf)
         self.by_name = {learner.name: learner for learner in self.learners}
         self.store = Store.of(self.problem, self.learners, self.options)
 
@@ -88,53 +93,61 @@ class Race:
         self.workers = workers or Workers(0 if is_serial else n_jobs)
         try:
             self.sample(min(most_items(self.problem), self.problem.n_items))
-            if self.options.resume:
-                self.results |= self.store.read(self.problem.n_items)
-            self.deadline -= self.explain_seconds
-            self.run_defaults()
-            if not self.ranked():
+            self.run_first_splits()
+            self.drive(
+                [Task(one.name, 0, fold) for fold in range(N_FOLDS) for one in self.learners]
+            )
+            if not self.count_splits():
                 self.run_something()
-            self.deadline += self.explain_seconds
-            self.explain()
+            self.run_curve()
             self.run_searches()
             self.run_repeats()
         except KeyboardInterrupt:
             self.interrupted = True
         finally:
             self.workers.close()
+            self.count_splits()
             self.elapsed = time.perf_counter() - self.options.started
         return self
 
     # ---------------------------------------------------------------------------------------------------- the phases
 
-    def run_defaults(self) -> None:
-        """Phase one: one repeat of the defaults, the automatic learner first."""
-        if self.deadline < inf:
-            self.plan()
-        self.drive([task for learner in self.learners for task in self.tasks(learner.name)])
-
-    def plan(self) -> None:
-        """The first split of every learner decides how many splits, and which rows, all learners get."""
+    def run_first_splits(self) -> None:
+        """The first split of all learners, the automatic one first, and the importance of columns."""
+        start = time.perf_counter()
         tasks = [Task(learner.name, 0, 0) for learner in self.learners]
-        if (
-            self.problem.n_items > MOST_UNSAMPLED
-        ):  # alone, so that other processes are ready for the sample
-            if not self.drive(tasks[:1], FIRST_SHARE * self.time_left):
+        if self.is_sampled_if_slow:  # alone, so that other processes are ready for the sample
+            self.drive(tasks[:1])
+            if self.stopped:
+                self.stopped.clear()
                 self.sample(int(SAMPLE * self.problem.n_items))
         self.drive(tasks)
-        seconds = sum(self.results[task].seconds for task in tasks if task in self.results)
-        n_more = int(PLAN_SHARE * self.time_left * self.n_jobs / max(seconds, 1e-3))
-        self.n_splits = min(N_FOLDS, 1 + n_more)
+        if self.problem.is_table and any(task in self.results for task in tasks):
+            self.report("importance of columns")
+            self.explain_columns(time.perf_counter() - start)
+
+    def explain_columns(self, seconds: float) -> None:
+        """The importance of columns for the fastest adequate learner; `seconds` limit the number of shuffles."""
+        name = self.fastest_adequate()
+        place = self.learners.index(self.by_name[name])
+        split = self.split(Task(name, 0, 0))
+        future = self.workers.submit(permutation_importance, place, *split, seconds)
+        limit = time.perf_counter() + min(self.longest, self.time_left)
+        while not future.done() and time.perf_counter() < limit:
+            self.workers.completed([future], limit - time.perf_counter())
+        if not future.done():
+            self.workers.stop(future)
+        elif future.exception() is None:
+            self.importance = future.result()
 
     def run_something(self) -> None:
         """If no learner finished in time, run the cheapest baselines here, on a sample: an empty page helps nobody."""
         self.sample(FALLBACK_ROWS)
-        self.n_splits = N_FOLDS
         for learner in self.learners:
-            state = self.states.get(learner.name, "")
-            if learner.name in FALLBACK and not state.startswith("failed"):
-                self.states.pop(learner.name, None)
-                for task in self.tasks(learner.name):
+            if learner.name in FALLBACK and learner.name not in self.failures:
+                self.stopped.discard(learner.name)
+                for fold in range(N_FOLDS):
+                    task = Task(learner.name, 0, fold)
                     self.record(run_task(self.problem, learner, task, *self.split(task)))
 
     def sample(self, n_rows: int) -> None:
@@ -151,47 +164,31 @@ class Race:
         self.results.clear()
         self.share()
         self.score_guess()
+        if self.options.resume:
+            self.results |= self.store.read(self.problem.n_items)
 
-    def explain(self) -> None:
-        """Importance of columns by the fastest adequate learner, and a learning curve of the automatic one."""
-        if not self.ranked():
+    def run_curve(self) -> None:
+        """A learning curve of the automatic learner, or else of the first one, if it fits into the time left."""
+        if not self.options.curves or not self.ranked():
             return
-        if self.problem.is_table:
-            self.report("importance of columns")
-            self.explain_columns(self.fastest_adequate())
-        if self.options.curves:
-            self.report("learning curve")
-            name = self.ranked()[0]  # the automatic one if it is ranked
-            folds = range(min(2, self.n_splits))
-            cost = self.seconds(name) * sum(CURVE_SHARES) * len(folds) / self.n_jobs
-            shares = [share for share in CURVE_SHARES if share * self.problem.n_items >= 38]
-            if cost < EXPLAIN_SHARE * self.time_left:
-                self.drive([Task(name, 0, fold, share) for share in shares for fold in folds])
-
-    def explain_columns(self, name: str) -> None:
-        """Run the importance of columns within its part of the time left."""
-        task = Task(name, 0, 0)
-        place = self.learners.index(self.by_name[name])
-        seconds = min(max(EXPLAIN_SHARE * self.time_left, 0.5 * self.explain_seconds), 60.0)
-        future = self.workers.submit(permutation_importance, place, *self.split(task), seconds)
-        limit = 2 * seconds + 2 * self.results[task].fit_seconds + self.explain_seconds
-        limit = min(limit, self.time_left)
-        for done in self.workers.completed([future], limit):
-            self.importance = done.result()
-        if not future.done():
-            self.workers.stop(future)
+        self.report("learning curve")
+        name = self.ranked()[0]
+        folds = range(min(2, self.n_splits))
+        tasks = [Task(name, 0, fold, share) for share in CURVE_SHARES for fold in folds]
+        if self.fits([task.share * self.seconds(name) for task in tasks]):
+            self.drive(tasks)
 
     def run_searches(self) -> None:
-        """Phase two: searches in the training parts of the same splits, cheapest first."""
-        n_rounds = ceil(self.n_splits / self.n_jobs)
+        """Searches in the training parts of the same splits, cheapest first."""
         costs = {}
         for name in self.ranked() if self.options.searches else []:
             grid = self.by_name[name].grid
             if grid:
-                n_fits = 2.0 * len(ParameterGrid(dict(grid))) + 1
-                costs[name] = n_fits * self.seconds(name) * n_rounds
+                # a setting is fitted three times on two thirds, the best once on all
+                n_fits = 2 * len(ParameterGrid(dict(grid))) + 1
+                costs[name] = n_fits * self.seconds(name)
         for name in sorted(costs, key=costs.__getitem__):
-            if costs[name] > self.time_left:
+            if not self.fits([costs[name]] * self.n_splits):
                 break
             searched = self.by_name[name].searched()
             self.learners.append(searched)
@@ -200,93 +197,81 @@ class Race:
             self.drive(self.tasks(searched.name))
 
     def run_repeats(self) -> None:
-        """Phase three: further repeats of all ranked learners, if they fit into the time left."""
+        """Further repeats of all ranked learners, if they fit into the time left."""
         names = self.ranked() if self.n_splits == N_FOLDS else []
-        cost = sum(self.seconds(name) for name in names) * N_FOLDS / self.n_jobs
+        seconds = [self.seconds(name) for name in names] * N_FOLDS
         for repeat in range(1, self.options.repeats or N_REPEATS):
-            if not names or (self.options.repeats is None and cost > 0.6 * self.time_left):
+            if not names or (self.options.repeats is None and not self.fits(seconds)):
                 break
             self.drive([task for name in names for task in self.tasks(name, repeat)])
             self.score_guess(repeat)
 
     # ------------------------------------------------------------------------------------------------------- the work
 
-    def drive(self, tasks: Sequence[Task], patience: float = inf) -> bool:
-        """Run tasks until the deadline; a split that takes too long is stopped.
-
-        Returns False, and stops all, if a split of the automatic learner takes more than `patience` seconds.
-        """
+    def drive(self, tasks: Sequence[Task]) -> None:
+        """Run tasks until the deadline; a split that takes too long is stopped before."""
         queue = deque(task for task in tasks if task not in self.results)
-        running: dict[Future, tuple[Task, float]] = {}  # and the time at which it is stopped
-        while queue or running:
-            now = time.perf_counter()
-            is_open = now < self.deadline
-            while queue and is_open and self.workers.is_ready and len(running) < self.n_jobs:
-                task = queue.popleft()
-                if not self.is_hopeless(task, tasks):
-                    is_automatic = self.by_name[task.learner].is_automatic
-                    limit = (
-                        patience if is_automatic else RIVAL_SHARE * (self.options.seconds or inf)
-                    )
-                    running[self.submit(task)] = (task, min(self.deadline, now + limit))
-            if not running and not (queue and is_open):
+        running: dict[Future, Run] = {}
+        while True:
+            self.start(queue, running)
+            if not running and not (queue and self.time_left):
                 break
-            pause = min([self.deadline, *(limit for _, limit in running.values())]) - now
-            for future in self.workers.completed(running, pause):
-                task, _ = running.pop(future)
-                if isinstance(future.exception(), BrokenExecutor):
-                    reason = "failed: its process ended, perhaps for lack of memory"
-                    self.states[task.learner] = reason
-                else:
-                    self.record(future.result())
-            for future, (task, limit) in list(running.items()):
-                if time.perf_counter() < limit:
-                    continue
-                if self.by_name[task.learner].is_automatic and limit < self.deadline:
-                    for one in running:
-                        self.workers.stop(one)
-                    return False
-                self.workers.stop(future)
-                del running[future]
-                self.give_up(task, "did not finish")
-        return True
+            limit = min([self.deadline, *(run.limit for run in running.values())])
+            for future in self.workers.completed(running, limit - time.perf_counter()):
+                self.finish(future, running.pop(future).task)
+            for future, run in list(running.items()):
+                if time.perf_counter() >= run.limit:
+                    self.workers.stop(future)
+                    del running[future]
+                    if run.limit < self.deadline:
+                        self.stopped.add(run.task.learner)
 
-    def submit(self, task: Task) -> Future:
-        """Start a task."""
-        place = self.learners.index(self.by_name[task.learner])
-        return self.workers.submit(run_task, place, task, *self.split(task))
+    def start(self, queue: deque[Task], running: dict[Future, Run]) -> None:
+        """Start the next tasks in idle processes; those of learners that are excluded are left out."""
+        while queue and self.time_left and self.workers.is_ready and len(running) < self.n_jobs:
+            task = queue.popleft()
+            if task.learner in self.excluded:
+                continue
+            is_automatic = self.by_name[task.learner].is_automatic
+            is_patient = is_automatic and (task.fold > 0 or not self.is_sampled_if_slow)
+            longest = inf if is_patient else self.longest
+            place = self.learners.index(self.by_name[task.learner])
+            future = self.workers.submit(run_task, place, task, *self.split(task))
+            running[future] = Run(task, min(self.deadline, time.perf_counter() + longest))
 
-    def give_up(self, task: Task, reason: str) -> None:
-        """Leave a learner out of the ranking; if it is the automatic one, all get the splits that it has finished."""
-        if task.repeat > 0 or task.share < 1.0:
-            return
-        if self.by_name[task.learner].is_automatic and task.fold > 0:
-            self.n_splits = min(self.n_splits, task.fold)
+    def finish(self, future: Future, task: Task) -> None:
+        """Record what a process has done; if it died, that is an error of its learner."""
+        if isinstance(future.exception(), BrokenExecutor):
+            error = "its process ended, perhaps for lack of memory"
+            self.record(Result(task, None, error=error))
         else:
-            self.states.setdefault(task.learner, reason)
+            self.record(future.result())
 
     def record(self, result: Result) -> None:
-        """Keep a result; an error excludes the learner."""
-        if result.error:
-            self.states[result.task.learner] = f"failed: {result.error}"
-            return
-        self.results[result.task] = result
-        self.report(self.by_name[result.task.learner].title)
-        self.store.write(result, self.problem.n_items)
+        """Keep a result; an error excludes the learner, unless it had fewer training items or succeeded before."""
+        task = result.task
+        if not result.error:
+            self.results[task] = result
+            self.report(self.by_name[task.learner].title)
+            self.store.write(result, self.problem.n_items)
+        elif task.repeat == 0 and task.share == 1.0:
+            self.failures.setdefault(task.learner, f"failed: {result.error}")
 
-    def is_hopeless(self, task: Task, tasks: Sequence[Task]) -> bool:
-        """Whether a learner failed, or cannot finish its splits in the time left; it is marked as such."""
-        if task.learner in self.states or task.fold >= self.n_splits:
-            return True
-        own = [other for other in tasks if other._replace(fold=task.fold) == task]
-        done = [self.results[other].seconds for other in own if other in self.results]
-        n_rounds = ceil((len(own) - len(done)) / self.n_jobs)
-        if self.by_name[task.learner].is_automatic:
-            n_rounds = 1
-        is_hopeless = n_rounds * max(done, default=0.0) > self.time_left
-        if is_hopeless:
-            self.give_up(task, "did not finish: there was no time for all of its splits")
-        return is_hopeless
+    @property
+    def excluded(self) -> set[str]:
+        """Learners that are not ranked, whatever they finished."""
+        return self.stopped | self.failures.keys()
+
+    def count_splits(self) -> int:
+        """Let all learners be judged by the splits that all have finished that finished one; returns their number."""
+        numbers = []
+        for learner in self.learners:
+            done = [Task(learner.name, 0, fold) in self.results for fold in range(N_FOLDS)]
+            n_done = done.index(False) if False in done else N_FOLDS
+            if n_done > 0 and learner.name not in self.excluded and not learner.is_searched:
+                numbers.append(n_done)
+        self.n_splits = min(numbers, default=N_FOLDS)
+        return len(numbers)
 
     def share(self) -> None:
         """Give the problem to the processes; strings and series are compared before, once for all."""
@@ -336,26 +321,43 @@ class Race:
         """Seconds until the page has to be written."""
         return max(self.deadline - time.perf_counter(), 0.0)
 
+    @property
+    def is_sampled_if_slow(self) -> bool:
+        """Whether the automatic learner gets a sample if it is too slow on all rows."""
+        return MOST_UNSAMPLED < self.problem.n_items == self.n_all and self.deadline < inf
+
+    def fits(self, seconds: Sequence[float]) -> bool:
+        """Whether tasks of these seconds end in time, in whichever order processes take them (Graham's bound)."""
+        longest = max(seconds) * (1 - 1 / self.n_jobs)
+        return sum(seconds) / self.n_jobs + longest < self.time_left
+
     def seconds(self, name: str) -> float:
-        """Seconds of the slowest split of a learner."""
-        return max(self.results[task].seconds for task in self.tasks(name))
+        """Median seconds of a learner's splits: the first may have to import packages."""
+        return float(np.median([self.results[task].seconds for task in self.tasks(name)]))
 
     def ranked(self) -> list[str]:
         """Names of the learners that have all splits."""
         return [
             learner.name
             for learner in self.learners
-            if learner.name not in self.states
+            if learner.name not in self.excluded
             and all(task in self.results for task in self.tasks(learner.name))
         ]
 
+    def loss(self, task: Task) -> float:
+        """Mean loss of a finished task."""
+        _, test = self.split(task)
+        predictions = self.results[task].predictions
+        return float(item_losses(self.problem, test, predictions, self.options.metric).mean())
+
     def fastest_adequate(self) -> str:
-        """The fastest of the learners that are nearly as good as the best so far."""
-        names = self.ranked()
-        guess, *losses = all_losses(self, [GUESS, *names])[0][:, 0].mean(axis=1)
-        largest = min(losses) + ADEQUATE * max(guess - min(losses), 0.0)
-        adequate = [name for name, loss in zip(names, losses) if loss <= largest]
-        return min(adequate, key=self.seconds)
+        """The fastest of the learners that are nearly as good as the best in the first split."""
+        tasks = [Task(name, 0, 0) for name in self.by_name]
+        losses = {task: self.loss(task) for task in tasks if task in self.results}
+        guess = self.loss(Task(GUESS, 0, 0))
+        least_gain = ADEQUATE * max(guess - min(losses.values()), 0.0)
+        adequate = [task for task, loss in losses.items() if guess - loss >= least_gain]
+        return min(adequate or losses, key=lambda task: self.results[task].seconds).learner
 
     def report(self, text: str) -> None:
         """Report progress."""

@@ -184,7 +184,7 @@ class Comparison:
     def left_out(self) -> dict[str, str]:
         """Learners without all splits, and why."""
         return {
-            learner.name: self.race.states.get(learner.name, "did not finish")
+            learner.name: self.race.failures.get(learner.name, "did not finish")
             for learner in self.race.learners
             if learner.name not in self.ranked and not learner.is_searched
         }

@@ -58,13 +58,10 @@ def item_losses(problem: Problem, items: NDArray, predictions: Any, metric: str 
 
 def all_losses(race: "Race", names: list[str]) -> tuple[NDArray, NDArray | None]:
     """Losses of shape (n_learners, n_repeats, n_items) of the items that were tested, and their groups."""
-    items = np.arange(race.problem.n_items)
+    items, metric = np.arange(race.problem.n_items), race.options.metric
     losses = np.array(
         [
-            [
-                item_losses(race.problem, items, of_repeat, race.options.metric)
-                for of_repeat in repeats
-            ]
+            [item_losses(race.problem, items, repeat, metric) for repeat in repeats]
             for repeats in (predictions_by_repeat(race, name) for name in names)
         ]
     )

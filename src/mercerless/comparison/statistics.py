@@ -41,26 +41,28 @@ class Judgment:
     def interval(self, i: int, j: int) -> tuple[float, float]:
         """Interval of a difference that holds together with those of all judged pairs, and agrees with `better`."""
         width = self.critical * self.standard_error[i, j]
-        low = float(self.difference[i, j] - width)
-        high = float(self.difference[i, j] + width)
+        low = self.difference[i, j] - width
+        high = self.difference[i, j] + width
         if self.better[i, j]:
             low = max(low, 0.0)
         if self.better[j, i]:
             high = min(high, 0.0)
-        return low, high
+        return float(low), float(high)
 
     def grade(self, i: int, j: int) -> str:
         """How learner i compares with j: better, worse, probably either, or not distinguishable."""
-        if self.better[i, j] or self.better[j, i]:
-            return "better" if self.better[i, j] else "worse"
-        if abs(self.difference[i, j]) > self.critical_alone * self.standard_error[i, j] > 0.0:
-            return "probably better" if self.difference[i, j] > 0.0 else "probably worse"
-        return "not distinguishable"
+        if self.better[i, j]:
+            return "better"
+        if self.better[j, i]:
+            return "worse"
+        difference = self.difference[i, j]
+        width = self.critical_alone * self.standard_error[i, j]
+        if abs(difference) <= width:
+            return "not distinguishable"
+        return "probably better" if difference > 0.0 else "probably worse"
 
 
-def judge(
-    losses: NDArray, units: NDArray | None = None, control: int | None = None, level: float = LEVEL
-) -> Judgment:
+def judge(losses: NDArray, units: NDArray | None = None, control: int | None = None) -> Judgment:
     """Judge all pairs of learners, or those with the control.
 
     Parameters
@@ -71,48 +73,53 @@ def judge(
         Groups of items that were never split.
     control : int or None, default=None
         A learner that was named before the results were seen.
-    level : float, default=0.95
-        Coverage of all intervals together.
     """
     is_complete = ~np.isnan(losses).any(axis=(0, 2))
     values = sum_units(losses[:, is_complete], units)
-    n_learners, n_repeats, n_units = values.shape
+    n_learners, _, n_units = values.shape
     item_means = values.mean(axis=1)
-    covariance = covariance_of(item_means) / n_units
-    of_one_repeat = (
-        np.mean([covariance_of(values[:, r]) for r in range(n_repeats)], axis=0) / n_units
-    )
-    variance = pair_variances(covariance) + SHARE * pair_variances(of_one_repeat)
-    single = np.diag(covariance)
-    one_disagreement = (
-        np.add.outer(single, single) / n_units
-    )  # equal so far, but not on the next item
-    standard_error = np.sqrt(np.maximum(variance, one_disagreement))
-    np.fill_diagonal(standard_error, 0.0)
-
     loss = item_means.mean(axis=1)
     difference = loss[None, :] - loss[:, None]
+    covariance = covariance_of(item_means) / n_units
+    standard_error = standard_errors(values, covariance)
+
     first, second = np.triu_indices(n_learners, 1)
     if control is not None:
         is_judged = (first == control) | (second == control)
         first, second = first[is_judged], second[is_judged]
     draws = draw_differences(covariance, n_units - 1)[:, first, second]
-    sizes = np.abs(difference[first, second]) / np.maximum(standard_error[first, second], 1e-300)
-    is_decided = step_down(sizes, draws, level)
+    scale = np.maximum(standard_error[first, second], 1e-300)
+    sizes = np.abs(difference[first, second]) / scale
+    is_decided = step_down(sizes, draws)
+
     better = np.zeros((n_learners, n_learners), dtype=bool)
     i, j = first[is_decided], second[is_decided]
     better[i, j] = difference[i, j] > 0
     better[j, i] = difference[i, j] < 0
-    critical = float(np.quantile(draws.max(axis=1, initial=0.0), level))
-    alone = float(stdtrit(n_units - 1, 0.5 + level / 2))
-    return Judgment(loss, difference, standard_error, critical, alone, better)
+    critical = float(np.quantile(draws.max(axis=1, initial=0.0), LEVEL))
+    critical_alone = float(stdtrit(n_units - 1, 0.5 + LEVEL / 2))
+    return Judgment(loss, difference, standard_error, critical, critical_alone, better)
 
 
-def step_down(sizes: NDArray, draws: NDArray, level: float) -> NDArray:
+def standard_errors(values: NDArray, covariance: NDArray) -> NDArray:
+    """Standard errors of the differences of all pairs."""
+    n_units = values.shape[2]
+    covariances = [covariance_of(repeat) for repeat in values.swapaxes(0, 1)]
+    of_one_repeat = np.mean(covariances, axis=0) / n_units
+    variance = pair_variances(covariance) + SHARE * pair_variances(of_one_repeat)
+    # learners that were equal so far may differ on the next item
+    single = np.diag(covariance)
+    one_disagreement = np.add.outer(single, single) / n_units
+    result = np.sqrt(np.maximum(variance, one_disagreement))
+    np.fill_diagonal(result, 0.0)
+    return result
+
+
+def step_down(sizes: NDArray, draws: NDArray) -> NDArray:
     """Which differences are beyond the largest that chance makes, of those not decided yet."""
     is_open = np.full(len(sizes), True)
     while is_open.any():
-        critical = np.quantile(draws[:, is_open].max(axis=1), level)
+        critical = np.quantile(draws[:, is_open].max(axis=1), LEVEL)
         beyond = is_open & (sizes > critical)
         if not beyond.any():
             break
@@ -147,10 +154,11 @@ def draw_differences(covariance: NDArray, df: int) -> NDArray:
     eigenvalues, vectors = np.linalg.eigh(covariance)
     roots = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
     means = rng.normal(size=(N_DRAWS, len(roots))) @ roots.T
-    scale = np.sqrt(rng.chisquare(df, size=N_DRAWS) / df)
+    differences = np.abs(means[:, :, None] - means[:, None, :])
     smallest = 1e-9 * np.trace(covariance) + 1e-300
     deviations = np.sqrt(np.maximum(pair_variances(covariance), smallest))
-    return np.abs(means[:, :, None] - means[:, None, :]) / deviations / scale[:, None, None]
+    estimated = np.sqrt(rng.chisquare(df, size=N_DRAWS) / df)
+    return differences / deviations / estimated[:, None, None]
 
 
 # --------------------------------------------------------------------------------------------- losses and chance

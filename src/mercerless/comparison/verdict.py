@@ -45,7 +45,10 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     names = list(names)
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} others"]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    if len(names) < 2:
+        return names[0]
+    comma = "," if any(" and " in name for name in names) else ""
+    return f"{', '.join(names[:-1])}{comma} and {names[-1]}"
 
 
 def recommend(comparison: "Comparison") -> str:
@@ -62,14 +65,18 @@ def reach_verdict(comparison: "Comparison") -> Verdict:
     """The verdict of a comparison."""
     if not comparison.ranked:
         sentence = (
-            "No learner finished within the budget, so nothing can be recommended yet: "
-            f"continue with {comparison.command_to_continue}."
+            "No learner has finished, so nothing can be recommended yet; continue with: "
+            f"{comparison.command_to_continue}"
         )
         return Verdict(None, (sentence,), 1.0)
     name, chance = recommend(comparison), chance_of_nothing(comparison)
     sentences = [first_sentence(comparison, name, chance)]
     if chance <= CHANCE:
-        sentences += [compared(comparison, name), alternative(comparison, name)]
+        sentences += [
+            warning(comparison, name),
+            compared(comparison, name),
+            alternative(comparison, name),
+        ]
     return Verdict(name, tuple(filter(None, sentences)), chance)
 
 
@@ -94,15 +101,26 @@ def first_sentence(comparison: "Comparison", name: str, chance: float) -> str:
     )
 
 
+def warning(comparison: "Comparison", name: str) -> str:
+    """What a reader of the first sentence may miss: a better guess, or a missing automatic learner."""
+    score, guess = comparison.scores[name], comparison.scores[GUESS]
+    loss = "log-loss" if comparison.problem.is_classification else "RMSE"
+    if score[loss] >= guess[loss]:
+        return f"The {loss} of a constant guess is not worse: do not rely on these predictions."
+    first = comparison.race.learners[0]
+    if first.is_automatic and first.name not in comparison.ranked:
+        again = comparison.command_to_continue
+        return f"The {lower(first.title)} did not finish; to include it, continue with: {again}"
+    return ""
+
+
 def rows_used(comparison: "Comparison") -> str:
     """A remark if not all rows or splits were used."""
     race, n_items = comparison.race, comparison.problem.n_items
     if n_items < race.n_all:
-        part = f"{n_items:,} of the {race.n_all:,} items"
-        return f"; all learners were trained on the same sample of {part}"
+        return f"; all learners got the same sample of {n_items:,} of the {race.n_all:,} items"
     if race.n_splits < N_FOLDS:
-        part = f"{race.n_splits} of {N_FOLDS} splits"
-        return f"; the budget sufficed for {part}, the same for all learners"
+        return f"; {race.n_splits} of {N_FOLDS} splits were run, the same for all learners"
     return ""
 
 

@@ -52,41 +52,26 @@ class Result:
         return self.fit_seconds + self.predict_seconds
 
 
-def rows_between(X: Any, takes: str, rows: NDArray, columns: NDArray) -> Any:
+def rows_between(problem: Problem, learner: Learner, rows: NDArray, columns: NDArray) -> Any:
     """Rows of a table, or the comparisons of some items with others."""
-    if takes == "table":
-        return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-    if issparse(X):
-        return csr_array(X[rows][:, columns])
-    return X[np.ix_(rows, columns)]
-
-
-def fit_options(estimator: Any, groups: NDArray | None) -> dict[str, Any]:
-    """Groups for estimators that take them."""
-    has_groups = groups is not None and has_fit_parameter(estimator, "groups")
-    return {"groups": groups} if has_groups else {}
+    X = view(problem, learner.takes)
+    if learner.takes == "table":
+        return X.iloc[rows]
+    return csr_array(X[rows][:, columns]) if issparse(X) else X[np.ix_(rows, columns)]
 
 
 def fit_on(problem: Problem, learner: Learner, train: NDArray) -> Any:
-    """The learner fitted on some items."""
+    """The learner fitted on some items, with their groups if it takes groups."""
     estimator = clone(learner.make(problem))
-    rows = rows_between(view(problem, learner.takes), learner.takes, train, train)
-    groups = None if problem.groups is None else problem.groups[train]
-    return estimator.fit(rows, problem.y[train], **fit_options(estimator, groups))
+    rows, y = rows_between(problem, learner, train, train), problem.y[train]
+    if problem.groups is not None and has_fit_parameter(estimator, "groups"):
+        return estimator.fit(rows, y, groups=problem.groups[train])
+    return estimator.fit(rows, y)
 
 
 def fit_all(problem: Problem, learner: Learner) -> Any:
     """The learner fitted on all items."""
     return fit_on(problem, learner, np.arange(problem.n_items))
-
-
-def predict_with(
-    model: Any, problem: Problem, learner: Learner, test: NDArray, train: NDArray
-) -> NDArray:
-    """Probabilities of all classes, or numbers, for some items."""
-    X = view(problem, learner.takes)
-    rows = rows_between(X, learner.takes, test, train)
-    return predictions_of(model, rows, problem)
 
 
 def predictions_of(model: Any, rows: Any, problem: Problem) -> NDArray:
@@ -113,7 +98,8 @@ def run_task(
             start = time.perf_counter()
             model = fit_on(problem, learner, train)
             fitted = time.perf_counter()
-            predictions = predict_with(model, problem, learner, test, train)
+            rows = rows_between(problem, learner, test, train)
+            predictions = predictions_of(model, rows, problem)
             if not np.isfinite(predictions).all():
                 return Result(task, None, error="its predictions are not finite")
             predicted = time.perf_counter()
@@ -168,7 +154,10 @@ class Workers:
     def _start(self) -> None:
         threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         pool = ProcessPoolExecutor(1, initializer=start_worker, env=dict.fromkeys(threads, "1"))
+        change_mask = getattr(signal, "pthread_sigmask", lambda *_: None)  # none on Windows
+        before = change_mask(signal.SIG_BLOCK, {signal.SIGINT})  # of the new process
         self._idle[pool] = pool.submit(os.getpid)
+        change_mask(signal.SIG_SETMASK, before)
 
     @property
     def is_ready(self) -> bool:

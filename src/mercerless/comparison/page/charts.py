@@ -105,9 +105,9 @@ def row_chart(title: str, axis: str, labels: Sequence[str], ends: ArrayLike) -> 
     return Chart(title, axis, "", padded(ends), (-0.6, n_rows - 0.4), height, 225, labels)
 
 
-def curve_chart(title: str, x_title: str, y_title: str, x: NDArray, y: NDArray) -> Chart:
+def curve_chart(title: str, x_title: str, y_title: str, x: ArrayLike, y: ArrayLike) -> Chart:
     """A line with dots."""
-    chart = Chart(title, x_title, y_title, padded([0.0, *x], 0.03), padded(y, 0.15))
+    chart = Chart(title, x_title, y_title, padded(np.append(x, 0.0), 0.03), padded(y, 0.15))
     return chart.add("line", "line", x, y).add("dots", "dot", x, y, 3)
 
 

@@ -1,6 +1,6 @@
 """What the page shows: numbers and charts per section; the template has the words."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from mercerless.comparison.page.charts import (
     scatter_chart,
     unit_chart,
 )
-from mercerless.comparison.scores import item_losses
+from mercerless.comparison.race import CURVE_SHARES
 from mercerless.comparison.work import Task
 from mercerless.spectra import indefiniteness
 
@@ -35,6 +35,15 @@ MOST_COLUMNS = 60
 MOST_MAPPED = 400
 MOST_BARS = 20
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+class Threshold(NamedTuple):
+    """A row of the table of thresholds."""
+
+    threshold: float
+    recall: float
+    precision: float
+    called: float  # share of the items
 
 
 def sections_of(comparison: "Comparison", rows: bool) -> dict[str, Any]:
@@ -84,23 +93,20 @@ def held_out(comparison: "Comparison") -> tuple[NDArray, NDArray]:
 
 def score_chart(comparison: "Comparison") -> Chart:
     """A dot per learner, with the interval of its difference to the recommended one."""
-    table = comparison.table[::-1]
-    names, judged = comparison.ranked, comparison.judgment
-    reference = names.index(comparison.chosen)
-    errors = judged.standard_error[[names.index(row["learner"]) for row in table], reference]
-    values, widths = np.array([row["loss"] for row in table]), judged.critical * errors
+    table = pd.DataFrame(comparison.table[::-1])
+    is_chosen = table["learner"] == comparison.chosen
+    values = table["loss"].to_numpy()
+    ends = values[is_chosen][0] + np.array(table["interval"].tolist())
     axis = f"{comparison.metric_title} of held-out items (left is better)"
     if comparison.metric == "squared_error":
         total = comparison.problem.y.var()
-        values, widths = 1.0 - values / total, widths / total
+        values, ends = 1.0 - values / total, 1.0 - ends[:, ::-1] / total
         axis = "R² of held-out items (right is better)"
-    titles = [shorten(row["title"]) for row in table]
-    ends = [*(values - widths), *(values + widths)]
+    titles = [shorten(title) for title in table["title"]]
     chart = row_chart("Learners", axis, titles, ends)
-    for place, (row, value, width) in enumerate(zip(table, values, widths)):
-        kind = "chosen" if row["learner"] == comparison.chosen else ""
-        chart.add("line", "interval", [value - width, value + width], [place, place])
-        chart.add("dots", f"dot {kind}", [value], [place], 4)
+    for place, value in enumerate(values):
+        chart.add("line", "interval", ends[place], [place, place])
+        chart.add("dots", "dot chosen" if is_chosen[place] else "dot", [value], [place], 4)
     return chart
 
 
@@ -124,25 +130,18 @@ def importance(comparison: "Comparison") -> dict[str, Any] | None:
 
 def learning_curve(comparison: "Comparison") -> dict[str, Any] | None:
     """The loss for fewer training items."""
-    race = comparison.race
-    name = comparison.ranked[0]
-    points = []
-    for share in sorted({task.share for task in race.results if task.learner == name}):
+    race, name = comparison.race, comparison.ranked[0]
+    sizes, losses = [], []
+    for share in (*CURVE_SHARES, 1.0):
         tasks = [Task(name, 0, fold, share) for fold in range(min(2, race.n_splits))]
-        if not all(task in race.results for task in tasks):
-            continue
-        losses, sizes = [], []
-        for task in tasks:
-            train, test = race.split(task)
-            predictions = race.results[task].predictions
-            losses.append(item_losses(race.problem, test, predictions, comparison.metric).mean())
-            sizes.append(len(train))
-        points.append((np.mean(sizes), np.mean(losses)))
-    if len(points) < 3:
+        if all(task in race.results for task in tasks):
+            sizes.append(np.mean([len(race.split(task)[0]) for task in tasks]))
+            losses.append(np.mean([race.loss(task) for task in tasks]))
+    if len(sizes) < 3:
         return None
-    x, y = np.array(points).T
-    chart = curve_chart("", "training items", comparison.metric_title, x, y)
-    return {"title": comparison.titles[name], "gain": (y[-2] - y[-1]) / abs(y[-2]), "chart": chart}
+    chart = curve_chart("", "training items", comparison.metric_title, sizes, losses)
+    gain = (losses[-2] - losses[-1]) / abs(losses[-2])
+    return {"title": comparison.titles[name], "gain": gain, "chart": chart}
 
 
 # ------------------------------------------------------------------------------------------------------ predictions
@@ -187,14 +186,14 @@ def rates(name: str, scores: NDArray, is_positive: NDArray) -> list[Chart]:
     return [roc, unit_chart(title, "recall", "precision", recall[kept], precision[kept])]
 
 
-def thresholds(scores: NDArray, is_positive: NDArray) -> list[tuple[float, float, float, float]]:
-    """Threshold, recall, precision and share of items that are called positive."""
+def thresholds(scores: NDArray, is_positive: NDArray) -> list[Threshold]:
+    """What happens if items with at least this score are called positive."""
     rows = []
     for threshold in THRESHOLDS:
         called = scores >= threshold
         hits = (called & is_positive).sum()
-        precision = hits / max(called.sum(), 1)
-        rows.append((threshold, hits / is_positive.sum(), precision, called.mean()))
+        recall, precision = hits / is_positive.sum(), hits / max(called.sum(), 1)
+        rows.append(Threshold(threshold, recall, precision, called.mean()))
     return rows
 
 

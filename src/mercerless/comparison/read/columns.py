@@ -11,7 +11,6 @@ from mercerless.comparison.read.formats import read_content
 from mercerless.comparison.read.items import Column, Items
 from mercerless.comparison.read.options import ReadOptions
 
-LABEL_NAMES = ("y", "label", "labels", "target", "class", "classes")
 ID_NAMES = ("", "id", "index", "rownames", "row.names", "unnamed: 0", "level_0")
 
 
@@ -73,9 +72,8 @@ def take_names(
     if index is not None and index.lower() == "none":
         return frame.reset_index(drop=True), None
     if index is None:
-        cells = frame[first]
-        is_corner = list(frame.columns[1 : len(frame) + 1]) == list(map(str, cells))
-        is_named = first.strip().lower() in ID_NAMES and cells.is_unique
+        is_corner = list(frame.columns[1 : len(frame) + 1]) == list(map(str, frame[first]))
+        is_named = first.strip().lower() in ID_NAMES and frame[first].is_unique
         is_taken = first in (options.labels, options.groups) or frame.shape[1] < 2
         if is_taken or not (is_corner or is_named):
             return frame, None

@@ -26,7 +26,7 @@ csv.field_size_limit(2**31 - 1)  # a row without separators is one cell
 
 def read_delimited(file: File, options: ReadOptions) -> pd.DataFrame:
     """The cells of a text file; `attrs["header"]` says whether it has a header."""
-    lines = list(dropwhile(is_comment, split_lines(file.text)))
+    comments, lines = split_comments(split_lines(file.text))
     if not lines:
         raise ValueError(f"{file.name!r} has no rows.")
     mark = find_mark(lines, options)
@@ -39,10 +39,15 @@ def read_delimited(file: File, options: ReadOptions) -> pd.DataFrame:
     is_header = has_header(first, rows, mark, width, file, options)
     if is_header and len(rows) == 1:
         raise ValueError(f"{file.name!r} has a header and no rows below it.")
-    names = name_columns(first, width, file.name) if is_header else None
     frame = parse(rows[is_header:], mark, width, file, options)
-    frame.columns = pd.Index(names or [f"column {j + 1}" for j in range(width)])
-    frame.attrs["header"] = "yes" if is_header else "no"
+    above = cells_of([comments[-1].lstrip("#")], mark)[0] if comments else []
+    is_commented = not is_header and options.header is None and len(above) == width > 1
+    if is_header or is_commented:
+        frame.columns = pd.Index(name_columns(first if is_header else above, width, file.name))
+    else:
+        frame.columns = pd.Index([f"column {j + 1}" for j in range(width)])
+    if not is_commented:
+        frame.attrs["header"] = "yes" if is_header else "no"
     check_decimals(frame, file.name, options)
     return frame
 
@@ -52,9 +57,11 @@ def split_lines(text: str) -> list[str]:
     return io.StringIO(text, newline=None).read().split("\n")
 
 
-def is_comment(line: str) -> bool:
-    """Whether a line above the table says nothing about it."""
-    return not line.strip() or line.startswith("#")
+def split_comments(lines: list[str]) -> tuple[list[str], list[str]]:
+    """The lines with # above the table, and the table."""
+    table = list(dropwhile(lambda line: not line.strip() or line.startswith("#"), lines))
+    above = lines[: len(lines) - len(table)]
+    return [line for line in above if line.strip()], table
 
 
 def join_quoted(lines: list[str], mark: str, most: int | None = None) -> list[str]:

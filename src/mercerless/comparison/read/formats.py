@@ -177,12 +177,17 @@ def read_arff(file: File, options: ReadOptions) -> pd.DataFrame:
     lines = [line for line in rows.splitlines() if line.strip() and not line.startswith("%")]
     if lines and lines[0].lstrip().startswith("{"):
         raise ValueError("it is sparse ARFF; write it as dense ARFF or CSV")
-    quote = "'" if any("'" in line for line in lines) else '"'
+    if re.search(r"(?im)^\s*@attribute\s+\S+\s+relational", head):
+        raise ValueError(
+            "it has an attribute of tables (relational); write it as .ts or as dense ARFF"
+        )
+    quoted = re.search(r"""(?m)(?:^|,)\s*(['"])""", rows)
     frame = pd.read_csv(
         StringIO("\n".join(lines)),
         names=names,
         index_col=False,
-        quotechar=quote,
+        quotechar=quoted[1] if quoted else '"',
+        escapechar="\\",
         skipinitialspace=True,
         na_values=[*GAPS, *options.missing],
     )
@@ -206,7 +211,8 @@ def read_series(file: File, options: ReadOptions) -> Items:
     for row in cells:
         channels = [np.array(c.replace("?", "nan").split(","), dtype=float) for c in row]
         values.append(channels[0] if len(channels) == 1 else np.array(channels))
-    return Items(values, labels=labels)
+    is_table = options.kind is options.similarity is None and len({x.shape for x in values}) == 1
+    return Items(values, labels=labels, decisions={"kind": "table"} if is_table else {})
 
 
 def read_fasta(file: File, options: ReadOptions) -> Items:

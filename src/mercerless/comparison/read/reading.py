@@ -18,7 +18,7 @@ from mercerless.comparison.problem import (
     make_problem,
     series_table,
 )
-from mercerless.comparison.read.columns import LABEL_NAMES, column_of, take_names
+from mercerless.comparison.read.columns import column_of, take_names
 from mercerless.comparison.read.delimited import is_number
 from mercerless.comparison.read.files import open_file
 from mercerless.comparison.read.formats import read_content
@@ -28,7 +28,7 @@ from mercerless.comparison.read.options import MATRICES, ReadOptions
 #: Cells that would be numbers without a unit.
 LIKE_NUMBERS = r"\s*[+-]?\d+([.,]\d+)?\s*([^\W\d]{1,3}|%)?\s*"
 #: Names of arrays that hold the labels.
-ARRAY_LABELS = (*LABEL_NAMES, "Y", "y_train", "labels_train", "target_train")
+ARRAY_LABELS = ("y", "Y", "labels", "target", "y_train")
 
 
 def read_problem(path: str, **options: Any) -> Problem:
@@ -100,10 +100,7 @@ def frame_items(
     frame, names = take_names(frame, options, notes)
     if options.labels is not None:
         decisions["labels"] = options.labels
-    elif "labels" not in decisions and not is_new:
-        usual = [name for name in frame if name.lower() in LABEL_NAMES]
-        decisions |= {"labels": usual[0]} if len(usual) == 1 else {}
-    if options.labels is None and "labels" in decisions:
+    elif "labels" in decisions:
         notes.append(Note(f"the labels are the column {decisions['labels']!r}", "labels"))
     labels, groups = (
         Column(frame.pop(name).to_numpy(), None, f"the column {name!r}") if name in frame else None
@@ -205,7 +202,10 @@ def square(
         names = None if is_numbered else list(frame.columns)
     words = frame.select_dtypes(exclude="number").columns
     if len(words):
-        raise ValueError(f"The column {words[0]!r} of the matrix has cells that are not numbers.")
+        raise ValueError(
+            f"The column {words[0]!r} of the matrix has cells that are not numbers; correct them, or "
+            "leave it out with --drop."
+        )
     return frame.to_numpy(dtype=float), names
 
 
