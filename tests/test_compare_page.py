@@ -287,6 +287,11 @@ def test_numbers_are_shown_beside_their_predictions(results):
     assert_allclose(np.sort(against[0]), np.sort(predictions))
     assert_allclose(against[1] - against[0], residuals[1])
     assert_allclose(np.sort(residuals[1]), np.sort(y - predictions))
+    diagonal, zero = (marks(chart, "line")[0] for chart in shown["charts"])
+    assert_allclose(*diagonal)
+    assert_allclose(zero[1], 0.0)
+    for chart, ends in zip(shown["charts"], (diagonal, zero)):
+        assert_allclose(ends[0], chart.x_range)
 
 
 def test_the_map_of_a_line_is_a_line(results):

@@ -92,6 +92,8 @@ def test_eigenvalue_growth_of_known_kernels():
     gauss = eigenvalue_growth(Gaussian(0.5)(X), [40, 80, 160], n_repeats=4, random_state=0)
     assert_allclose(gauss.positive, 1.0, atol=0.05)
     assert np.isnan(gauss.negative) and np.isnan(gauss.eta)
+    assert eigenvalue_growth(np.eye(160), n_repeats=1).sizes.tolist() == [20, 40, 80, 160]
+    assert eigenvalue_growth(np.eye(5), n_repeats=1).sizes.tolist() == [1, 2, 5]
 
 
 def test_effective_dimension_is_the_degrees_of_freedom_of_ridge_regression():
