@@ -13,6 +13,7 @@ from mercerless import (
     AsymmetricRidge,
     DANKClassifier,
     DirectedEmbedding,
+    GradientSearch,
     KreinEmbedding,
     KreinRidge,
     KreinSVC,
@@ -66,8 +67,10 @@ def test_what_does_not_fit_raises_before_any_work(model):
 
 MANY = RANDOM.normal(size=(4000, 6))
 FEATURES = SignedRandomFeatures(Gaussian(2.0), n_components=400, random_state=0).fit(X)
+SEARCH = GradientSearch(n_restarts=2, max_iter=2)
 NEEDS = {  # work, and the peak as a share of the memory that it asks for
     "ridge": (lambda: AsymmetricRidge(TL1(6.0)).fit(X, Y), 0.8),
+    "search": (lambda: DANKClassifier(Gaussian(2.0), search=SEARCH).fit(X[:200], Y[:200]), 0.6),
     "working set": (lambda: DANKClassifier(Gaussian(2.0), C=1.0).fit(X, Y), 0.4),
     "eigenvectors": (lambda: KreinRidge(TL1(6.0), landmarks=None).fit(X, Y), 0.9),
     "landmarks": (lambda: KreinRidge(TL1(6.0), landmarks=300).fit(X, Y), 0.33),
@@ -84,7 +87,10 @@ NEEDS = {  # work, and the peak as a share of the memory that it asks for
 }
 
 
-@pytest.mark.parametrize("name", NEEDS)
+@pytest.mark.parametrize(
+    "name",
+    [*(name for name in NEEDS if name != "search"), pytest.param("search", marks=pytest.mark.slow)],
+)
 def test_the_memory_that_is_asked_for_is_that_of_the_peak(name):
     work, share = NEEDS[name]
     limit, is_enough = 1.0, False

@@ -195,6 +195,7 @@ def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray
     derivative of the last steps.
     """
     c = problem.curvature
+    epsilon = problem.epsilon  # without its problem: what brentq wraps stays in memory for a while
     v = point.v
     d = target - v
     vd = v * d
@@ -206,7 +207,7 @@ def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray
     linear = -(d @ kd) - c * (d**2 @ point.q + 2 * vd @ a1)
 
     def slope(t: float) -> float:
-        pull = residual - problem.epsilon * np.sign(v + t * d)
+        pull = residual - epsilon * np.sign(v + t * d)
         return float(((cubic * t + square) * t + linear) * t + pull @ d)
 
     t = 1.0

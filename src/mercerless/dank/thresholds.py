@@ -28,7 +28,7 @@ class DankThresholds:
     # A kernel of unknown definiteness is checked on at most this many rows.
     checked_rows: int = 2000
     # Matrices of all rows at the peak of a search: those of one machine and of its derivative.
-    search_matrices: int = 26
+    search_matrices: int = 8
 
     # ---- the choice of parameters
     # Length scale, C and epsilon are chosen on at most this many rows, and on this many folds.
