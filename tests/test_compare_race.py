@@ -374,6 +374,8 @@ def test_every_learner_runs_on_its_data(kind):
         else:
             assert np.isfinite(model.predict(rows)).all()
         for name, values in learner.grid.items():
+            default = model.get_params()[name]
+            assert default in values, f"{learner.name}: {name}={default} is not searched"
             model.set_params(**{name: values[0]})
 
 
