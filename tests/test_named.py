@@ -162,6 +162,7 @@ def test_sparse_rows_are_as_good_as_dense_ones(metric):
     dense = as_kernel(metric, X)(X)
     assert_allclose(SparseRows(metric)(rows), dense, atol=1e-12)
     assert_allclose(SparseRows(metric)(rows[:7], rows), dense[:7], atol=1e-12)
+    assert_allclose(SparseRows(metric).diag(rows), np.diagonal(dense), atol=1e-12)
     for model in (
         KreinSVC(metric),
         KreinRidge(metric, landmarks=None, random_state=0),
@@ -188,7 +189,7 @@ def test_words_in_a_pipeline():
     for learner in (KreinSVC("cosine"), SimilarityClassifier("cosine")):
         model = make_pipeline(TfidfVectorizer(), learner)
         assert model.fit(texts, y).score(texts, y) == 1.0
-    with pytest.raises(TypeError, match="Of sparse rows kernel='linear', 'cosine'"):
+    with pytest.raises(TypeError, match="Sparse rows work with kernel='linear'"):
         make_pipeline(TfidfVectorizer(), SimilarityClassifier("gaussian")).fit(texts, y)
     with pytest.raises(ValueError, match="'tanimoto' compares amounts"):
         KreinSVC("tanimoto").fit(csr_array(-np.eye(4)), [0, 0, 1, 1])

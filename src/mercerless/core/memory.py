@@ -152,6 +152,10 @@ def check_memory(
 
 def row_blocks(n_rows: int, bytes_per_row: float, budget: int = 2**26) -> Iterator[slice]:
     """Slices of consecutive rows, each needing at most ``budget`` bytes and holding at least one row."""
-    step = max(1, int(budget // max(1.0, bytes_per_row)))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
+    return slices(0, n_rows, max(1, int(budget // max(1.0, bytes_per_row))))
+
+
+def slices(start: int, stop: int, step: int) -> Iterator[slice]:
+    """Consecutive slices of `step` numbers; the last may be shorter."""
+    for first in range(start, stop, step):
+        yield slice(first, min(first + step, stop))

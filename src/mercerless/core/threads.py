@@ -7,7 +7,7 @@ from functools import cache
 from threading import Lock, local
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 __all__ = ["allowed_threads", "blas_threads", "one_blas_thread"]
 
@@ -41,14 +41,20 @@ def one_blas_thread(*, alone: bool = False) -> Iterator[None]:
     before = getattr(_LOCAL, "allowed", None)
     _LOCAL.allowed = 1 if alone else allowed_threads()
     try:
-        if _HELD.acquire(blocking=False):
-            try:
-                with _blas().limit(limits=1):
-                    yield
-            finally:
-                _HELD.release()
-        else:
+        if not _HELD.acquire(blocking=False):
             yield
+            return
+        # by hand, because threadpoolctl's limit takes longer than a small matrix
+        limited = [library for library in _blas() if library.num_threads > 1]
+        counts = [library.num_threads for library in limited]
+        try:
+            for library in limited:
+                library.set_num_threads(1)
+            yield
+        finally:
+            for library, count in zip(limited, counts):
+                library.set_num_threads(count)
+            _HELD.release()
     finally:
         _LOCAL.allowed = before
 
@@ -58,7 +64,7 @@ def allowed_threads() -> int:
     held = getattr(_LOCAL, "allowed", None)
     if held is not None:
         return held
-    counts = [library["num_threads"] for library in _blas().info()]
+    counts = [library.num_threads for library in _blas()]
     try:
         counts.append(len(os.sched_getaffinity(0)))
     except AttributeError:  # not on this system
@@ -67,6 +73,6 @@ def allowed_threads() -> int:
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas() -> list[LibController]:
     """The loaded libraries: finding them takes milliseconds, so it is done once."""
-    return ThreadpoolController().select(user_api="blas")
+    return ThreadpoolController().select(user_api="blas").lib_controllers

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Hyperparameter, PairwiseKernel
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from mercerless.core.memory import check_memory
+from mercerless.core.memory import check_memory, slices
 from mercerless.core.units import length_scales
 from mercerless.core.validation import check_real
 from mercerless.kernels.base import Kernel, check_cotangent, check_pair, check_theta
@@ -108,7 +108,8 @@ class Metric(Kernel):
         return pairwise_kernels(X, None if same else Y, metric=self.metric, **params)
 
     def diag(self, X: ArrayLike) -> NDArray:
-        return np.array([self(row[None])[0, 0] for row in check_real(X)])
+        X = check_real(X)
+        return np.concatenate([np.diagonal(self(X[rows])) for rows in slices(0, len(X), 64)])
 
 
 class GaussianProcessKernel(Kernel):

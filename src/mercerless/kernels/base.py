@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
 
+from mercerless.core.memory import slices
 from mercerless.core.threads import allowed_threads, one_blas_thread
 from mercerless.core.validation import check_real
 
@@ -530,11 +531,6 @@ def fill_symmetric(
             out[rows, columns] = tile
 
     _in_threads(fill, list(slices(0, n, side)), out.size)
-
-
-def slices(start: int, stop: int, step: int) -> Iterator[slice]:
-    for first in range(start, stop, step):
-        yield slice(first, min(first + step, stop))
 
 
 def _in_threads(work: Callable[[slice], T], blocks: list[slice], n_entries: int) -> list[T]:

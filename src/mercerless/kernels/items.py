@@ -10,10 +10,10 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from mercerless.core.memory import check_memory, row_blocks, with_settings
+from mercerless.core.memory import check_memory, row_blocks, slices, with_settings
 from mercerless.core.timing import Meter
 from mercerless.core.validation import as_items, asymmetric_kernel
-from mercerless.kernels.base import Kernel, slices
+from mercerless.kernels.base import Kernel
 from mercerless.kernels.cached import Cached, digest
 
 #: Differences up to this share of the largest value are rounding: many functions compute in single precision.

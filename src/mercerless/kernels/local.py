@@ -8,15 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from mercerless.core.memory import slices
 from mercerless.core.validation import check_real
-from mercerless.kernels.base import (
-    Kernel,
-    Parameter,
-    check_cotangent,
-    check_pair,
-    over_row_blocks,
-    slices,
-)
+from mercerless.kernels.base import Kernel, Parameter, check_cotangent, check_pair, over_row_blocks
 from mercerless.kernels.stationary import (
     Exponential,
     Gaussian,

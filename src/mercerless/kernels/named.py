@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, vstack
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from mercerless.core.folds import by_appearance
-from mercerless.core.memory import check_memory, row_blocks
+from mercerless.core.memory import check_memory, row_blocks, slices
 from mercerless.core.optional import import_optional
 from mercerless.core.validation import as_items, check_option, check_real, is_missing
 from mercerless.kernels.base import Kernel
@@ -125,6 +125,10 @@ class SparseRows(MatrixFunction):
         if not np.isfinite(X.data).all():
             raise ValueError("X has entries that are NaN or infinite; replace them first.")
         return np.fromiter((X[[i]] for i in range(X.shape[0])), dtype=object, count=X.shape[0])
+
+    def diag(self, X: Any) -> NDArray:
+        blocks = [list(X[rows]) for rows in slices(0, len(X), 64)]
+        return np.concatenate([np.diagonal(self.function(block, block)) for block in blocks])
 
     def function(self, A: Any, B: Any) -> NDArray:  # type: ignore[override]
         """The values of all pairs.
@@ -402,7 +406,7 @@ def _check_types(items: NDArray, kind: type, name: str, what: str) -> None:
             )
 
 
-#: Distances of series by name, all of aeon's that compare pairs of any lengths, and which take a window.
+#: Distances of series by name, all of aeon's symmetric ones for pairs of any lengths, and whether they take a window.
 SERIES_DISTANCES = {
     **dict.fromkeys(("dtw", "ddtw", "wdtw", "wddtw", "adtw", "shape_dtw", "soft_dtw"), True),
     **dict.fromkeys(("lcss", "erp", "edr", "twe", "msm"), True),
@@ -473,7 +477,7 @@ class Series(MatrixFunction):
             The distances.
         """
         distances = import_optional("aeon.distances", "series", "Comparing time series")
-        series = [[np.atleast_2d(np.asarray(each, dtype=np.float64)) for each in S] for S in (A, B)]
+        series = [[as_channels(each) for each in items] for items in (A, B)]
         params = dict(self.params or {})
         if SERIES_DISTANCES[self.distance]:
             params["window"] = self.window
@@ -481,6 +485,11 @@ class Series(MatrixFunction):
             warnings.simplefilter("ignore")  # of numba, about the numbers of aeon
             D = distances.pairwise_distance(*series, method=self.distance, **params)
         return np.sqrt(D) if self.distance == "dtw" else D
+
+
+def as_channels(series: Any) -> NDArray:
+    """A series as an array (n_channels, n_times) in C order: aeon compiles for a minute for each other layout."""
+    return np.atleast_2d(np.ascontiguousarray(series, dtype=np.float64))
 
 
 class Molecules(MatrixFunction):

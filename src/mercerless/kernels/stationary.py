@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
+from mercerless.core.memory import slices
 from mercerless.core.validation import check_real
-from mercerless.kernels.base import Kernel, Parameter, cached_pieces, slices
+from mercerless.kernels.base import Kernel, Parameter, cached_pieces
 
 #: Rows and columns of no pairs.
 NO_PAIRS = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
