@@ -24,12 +24,13 @@ def cross(X, Y, w):
 def test_sums_agree_for_all_containers(data, tmp_path):
     X, Y = data
     expected = X.T @ Y
+    ones = np.ones(len(X))
     np.save(tmp_path / "X.npy", X)
     containers = [X, np.load(tmp_path / "X.npy", mmap_mode="r"), da.from_array(X, chunks=(130, 2))]
     for container in containers:
         for targets in (Y, da.from_array(Y, chunks=(77, 1))) if is_dask(container) else (Y,):
             total = reduce_rows(
-                cross, operator.add, (container, targets, None), 24.0, budget=24 * 50
+                cross, operator.add, (container, targets, ones), 24.0, budget=24 * 50
             )
             assert_allclose(total, expected, rtol=1e-12)
 

@@ -49,7 +49,7 @@ def reduce_rows(
 ) -> T:
     """`combine` of ``function(*blocks)`` over blocks of rows, in row order, earlier rows first.
 
-    The first array is the data, the others (or None) have as many rows. Chunks of a Dask array are combined pairwise on
+    The first array is the data, the others have as many rows. Chunks of a Dask array are combined pairwise on
     the cluster, in an order that depends on the chunks only: results do not depend on the number of workers.
     """
     if not is_dask(arrays[0]):
@@ -137,7 +137,7 @@ def _map_chunk(X, function, bytes_per_row, n_columns, out_dtype, budget):
 def _fold(function, combine, bytes_per_row, budget, X, *others):
     def value(rows: slice) -> Any:
         block = X[rows] if X.dtype == object else check_real(X[rows])
-        return function(block, *(None if a is None else a[rows] for a in others))
+        return function(block, *(other[rows] for other in others))
 
     return reduce(combine, map(value, row_blocks(len(X), bytes_per_row, budget)))
 
@@ -149,11 +149,18 @@ def _delayed_blocks(arrays):
     bounds = np.concatenate([[0], np.cumsum(sizes)])
     columns = [X.to_delayed().ravel().tolist()]
     for array in arrays[1:]:
-        if array is None:
-            columns.append([None] * len(sizes))
-        elif is_dask(array):
+        if is_dask(array):
             array = array.rechunk({0: sizes, **{axis: -1 for axis in range(1, array.ndim)}})
             columns.append(array.to_delayed().ravel().tolist())
         else:
-            columns.append([array[a:b] for a, b in pairwise(bounds)])
+            columns.append(_scattered([array[a:b] for a, b in pairwise(bounds)]))
     return [blocks for blocks, size in zip(zip(*columns), sizes) if size]
+
+
+def _scattered(blocks):
+    """Blocks of an array in memory, sent to the workers of a cluster if there is one, past its scheduler."""
+    from dask.base import get_scheduler
+
+    client = getattr(get_scheduler(), "__self__", None)
+    # of equal content they would be canceled together
+    return client.scatter(blocks, hash=False) if hasattr(client, "scatter") else blocks

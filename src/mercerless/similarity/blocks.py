@@ -211,7 +211,9 @@ class Block:
 
 def squares_of(S: NDArray, row_own: NDArray, center_own: NDArray) -> NDArray:
     """``k(x, x) + k(z, z) - 2 k(x, z)``; negative ones, and what rounding leaves of a zero, are 0."""
-    squares = row_own[:, None] + center_own - 2.0 * S
-    rounding = 1e-15 * (np.abs(row_own)[:, None] + np.abs(center_own))
+    squares = -2.0 * S
+    squares += row_own[:, None]
+    squares += center_own
+    rounding = 1e-15 * np.add.outer(np.abs(row_own), np.abs(center_own))
     squares[squares <= rounding] = 0.0
     return squares

@@ -212,7 +212,9 @@ class ComparesItems(GroupedPredictor):
         kind = kind_of_hits(hits, self.kind)
         used = np.flatnonzero(weight)
         hits = without_diagonal(csr_array(hits[used][:, used]))
-        unit = float(np.median(hits.data)) if kind == "distance" and hits.nnz else 1.0
+        unit = 1.0
+        if kind == "distance" and hits.nnz:
+            unit = float(np.median(hits.data)) or 1.0
         hits = hit_similarities(hits, kind, unit)
         if not hits.nnz:
             raise ValueError(
@@ -546,8 +548,7 @@ def without_diagonal(hits: csr_array) -> csr_array:
 def hit_similarities(hits: csr_array, kind: str, unit: float) -> csr_array:
     """Similarities of hits: distances become ``exp(-(d / unit)^2)``; similarities of 0 are left out."""
     if kind == "distance":
-        scaled = (hits.data / (unit or 1.0)) ** 2
-        values = np.maximum(np.exp(-scaled), np.finfo(float).tiny)
+        values = np.maximum(np.exp(-((hits.data / unit) ** 2)), np.finfo(float).tiny)
         return csr_array((values, hits.indices, hits.indptr), shape=hits.shape)
     hits.eliminate_zeros()
     return hits
@@ -555,11 +556,10 @@ def hit_similarities(hits: csr_array, kind: str, unit: float) -> csr_array:
 
 def warn_of_items_without_hits(block: HitBlock, what: str) -> None:
     """Warn if some items have no hits."""
-    n_alone = int(np.sum(block.views["hits"].counts == 0))
-    if n_alone:
-        first = np.flatnonzero(block.views["hits"].counts == 0)[:5].tolist()
-        listed = ", ".join(map(str, first)) + (", ..." if n_alone > 5 else "")
+    alone = np.flatnonzero(block.views["hits"].counts == 0).tolist()
+    if alone:
+        listed = ", ".join(map(str, alone[:5])) + (", ..." if len(alone) > 5 else "")
         warn(
-            f"{n_alone} of {len(block)} {what} have no hits ({listed}); they are predicted by the "
+            f"{len(alone)} of {len(block)} {what} have no hits ({listed}); they are predicted by the "
             "average over all items."
         )
