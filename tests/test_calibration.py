@@ -38,7 +38,7 @@ def test_calibration_of_two_classes_is_platts_method():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 4000)
     f = rng.standard_normal(4000) + 1.2 * y
-    result = calibrate_scores(np.column_stack([-f / 2, f / 2]), y)
+    result = calibrate_scores(np.column_stack([-f / 2, f / 2]), y, np.ones(4000))
     logistic = LogisticRegression(C=np.inf).fit(f[:, None], y)
     assert_allclose(result.slope, logistic.coef_[0, 0], rtol=2e-2)
     assert_allclose(result.bias[1] - result.bias[0], logistic.intercept_[0], rtol=2e-2)
@@ -47,9 +47,9 @@ def test_calibration_of_two_classes_is_platts_method():
 def test_calibration_keeps_useless_and_separable_scores_finite():
     y = np.repeat([0, 1], 20)
     f = np.where(y == 1, 5.0, -5.0)
-    good = calibrate_scores(np.column_stack([-f, f]), y)
-    bad = calibrate_scores(np.column_stack([f, -f]), y)
-    constant = calibrate_scores(np.zeros((40, 2)), y)
+    good = calibrate_scores(np.column_stack([-f, f]), y, np.ones(40))
+    bad = calibrate_scores(np.column_stack([f, -f]), y, np.ones(40))
+    constant = calibrate_scores(np.zeros((40, 2)), y, np.ones(40))
     assert np.isfinite(good.slope)
     assert good.slope > 0
     assert 0 < bad.slope < 1e-2

@@ -81,14 +81,13 @@ def test_cross_calibration_never_sees_its_own_label():
     rng = np.random.RandomState(0)
     scores, labels, fold_of = rng.normal(size=(30, 3)), rng.randint(3, size=30), np.arange(30) % 3
     weight = rng.uniform(0.1, 5.0, 30)
-    for given in (None, weight):
+    for given in (np.ones(30), weight):
         before = cross_calibrate(scores, labels, given, fold_of)
         changed = np.where(fold_of == 1, 0, labels)
         after = cross_calibrate(scores, changed, given, fold_of)
         assert_array_equal(before[fold_of == 1], after[fold_of == 1])
         others = fold_of != 0
-        of_others = None if given is None else given[others]
-        calibration = calibrate_scores(scores[others], labels[others], of_others)
+        calibration = calibrate_scores(scores[others], labels[others], given[others])
         assert_allclose(before[~others], calibration(scores[~others]))
 
 
@@ -168,7 +167,7 @@ def test_out_of_fold_predictions_are_those_of_the_folds():
 def test_sets_by_class_have_a_threshold_for_each():
     X, _, labels = data(120, 1)
     model = AsymmetricRidgeClassifier(Gaussian(1.5)).fit(X[:80], labels[:80])
-    each = set_thresholds(model.out_of_fold_, 0.8, by_class=True)
+    each = set_thresholds(model.out_of_fold_, 0.8, True, model.classes_)
     assert np.ptp(each) > 0.01
     sets = model.predict_proba(X[80:]) >= each
     found = model.predict_set(X[80:], 0.8, by_class=True, allow_empty=True)
@@ -211,11 +210,13 @@ class TestQuantileOfGroups:
         proba = np.linspace(0.01, 0.99, 80)
         two, none = np.column_stack([proba, 1 - proba]), np.zeros(80, int)
         of_groups = SimpleNamespace(prediction=two, target=none, groups=np.arange(80) // 4)
-        assert set_thresholds(of_groups, 0.9, by_class=False)[0] == pytest.approx(proba[4])
+        assert set_thresholds(of_groups, 0.9, False, np.arange(of_groups.prediction.shape[1]))[
+            0
+        ] == pytest.approx(proba[4])
         halves, groups = np.arange(80) // 40, np.arange(80) // 8
         both = SimpleNamespace(prediction=two, target=halves, groups=groups)
         with pytest.raises(ValueError, match="needs at least 9 groups of items of class 0"):
-            set_thresholds(both, 0.9, by_class=True)
+            set_thresholds(both, 0.9, True, np.arange(both.prediction.shape[1]))
 
     def test_groups_of_one_give_the_usual_rank(self):
         errors = np.random.RandomState(0).normal(size=(37, 2))

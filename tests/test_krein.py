@@ -33,9 +33,10 @@ from mercerless.krein.solver import (
 from mercerless.lowrank import nystroem
 
 
-def hinge_machine(K, sign, *args, **options):
+def hinge_machine(K, sign, C=1.0, weight=None, **options):
     """The machine of two classes."""
-    return hinge_machines(K, (sign > 0).astype(int), 2, *args, **options)[0]
+    weight = np.ones(len(K)) if weight is None else weight
+    return hinge_machines(K, (sign > 0).astype(int), 2, C, weight, **options)[0]
 
 
 def signed_problem(k, seed=0):
@@ -417,7 +418,7 @@ def test_hinge_and_tube_gaps_bound_the_error(tol):
 
     for value, solve in (
         (hinge, lambda tol: hinge_machine(K, np.sign(y), 2.0, tol=tol)),
-        (tube, lambda tol: tube_machine(K, y, 2.0, 0.1, tol=tol)),
+        (tube, lambda tol: tube_machine(K, y, 2.0, 0.1, np.ones(40), tol=tol)),
     ):
         found, best = solve(tol), solve(1e-9)
         assert found.gap >= -1e-9
@@ -454,7 +455,7 @@ def test_one_class_machines_are_constant():
     assert_allclose(K @ K @ machine.coef + machine.intercept, 1.0)
     assert machine.gap == 0.0
     # the middle of three classes has no rows: its pairs give the class that has
-    first, _, last = hinge_machines(K @ K, np.array([0, 2, 0, 2, 0]), 3)
+    first, _, last = hinge_machines(K @ K, np.array([0, 2, 0, 2, 0]), 3, 1.0, ones)
     for machine, sign in ((first, -1.0), (last, 1.0)):
         assert not machine.coef.any()
         assert (machine.intercept, machine.gap) == (sign, 0.0)

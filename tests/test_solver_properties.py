@@ -244,9 +244,10 @@ def test_machines_of_libsvm(values, seed, scale):
     """The gap that we compute bounds what libsvm's answer is worse than the best of a dense search."""
     K, rng = definite_of(values, seed), np.random.default_rng(seed)
     n, sign = len(K), labels_of(len(K), rng)
-    machine = hinge_machines(scale * K, (sign > 0).astype(int), 2, 1.0 / scale, tol=1e-6)[0]
+    C, weight = 1.0 / scale, np.ones(n)
+    machine = hinge_machines(scale * K, (sign > 0).astype(int), 2, C, weight, tol=1e-6)[0]
     y = rng.normal(size=n)
-    tube = tube_machine(scale * K, y, 1.0 / scale, 0.1, tol=1e-6)
+    tube = tube_machine(scale * K, y, C, 0.1, weight, tol=1e-6)
 
     def loss(f, b, regression):
         return (

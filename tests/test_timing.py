@@ -5,6 +5,7 @@ import pytest
 
 from mercerless import KreinRidge, SimilarityClassifier, config_context
 from mercerless.core import timing
+from mercerless.core.optional import NoContext
 from mercerless.kernels import PairFunction
 
 
@@ -36,9 +37,9 @@ def test_a_context_silences_and_another_shows_every_step(capsys, all_is_long):
 
 
 def test_the_announcement_names_what_is_faster(capsys, all_is_long):
-    clock = timing.FitClock("Model")
-    clock.remedy = "; landmarks=1000 is faster"
-    clock.step("one")
+    progress = timing.Progress(KreinRidge(), NoContext())
+    progress.remedy = "; landmarks=1000 is faster"
+    progress.step({"stage": "one"})
     assert capsys.readouterr().err.endswith("so far; landmarks=1000 is faster.\n")
 
 

@@ -24,6 +24,7 @@ from mercerless import (
 )
 from mercerless.core import validation as v
 from mercerless.kernels import Gaussian, PairFunction
+from mercerless.spectra import DissimilarityKernel, matrix_kind
 
 
 class TestRowOrder:
@@ -381,5 +382,9 @@ def test_a_matrix_that_knows_its_items_is_a_frame_with_names():
     shuffled = pd.DataFrame(D[:, ::-1], index=names, columns=names[::-1])
     plain = pd.DataFrame(D, columns=names)
     np.testing.assert_allclose(model.predict(shuffled), model.predict(plain))
+    np.testing.assert_allclose(model.predict(DistanceMatrix()), model.predict(plain))
+    assert matrix_kind(DistanceMatrix()).kind == "distance"
+    centered = DissimilarityKernel().fit_transform(D)
+    np.testing.assert_allclose(DissimilarityKernel().fit_transform(DistanceMatrix()), centered)
     with pytest.raises(ValueError, match="the same row labels in different orders"):
         model.fit(DistanceMatrix(), pd.Series(X[:, 0], index=names)[::-1])

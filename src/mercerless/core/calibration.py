@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 
 from mercerless.core.folds import assign_folds
-from mercerless.core.validation import weights_or_ones
+from mercerless.core.memory import row_blocks
 
 #: Of the normal priors of the slope around one and of the biases around zero.
 SLOPE_PRECISION = 0.05
@@ -52,28 +52,25 @@ class Calibration(NamedTuple):
         )
 
 
-def calibrate_scores(
-    scores: NDArray, labels: NDArray, weight: NDArray | None = None
-) -> Calibration:
+def calibrate_scores(scores: NDArray, labels: NDArray, weight: NDArray) -> Calibration:
     """`calibrate` for one setting, integer labels and slopes of at least 0.01 standard deviations.
 
     For two classes and scores ``[-f / 2, f / 2]`` this is Platt's method. Weights are scaled to mean one against the
     prior. The smallest slope keeps the order of scores that are no better than none; constant scores have slope one.
     """
-    n, n_classes = scores.shape
-    weight = weights_or_ones(weight, n)
-    weight = weight * (n / weight.sum())
-    found = calibrate(scores[None], np.eye(n_classes)[labels], weight, smallest_slope=0.01).take(0)
-    slope = float(found.slope)
-    bias = found.bias
+    onehot = np.eye(scores.shape[1])[labels]
+    relative = weight / weight.mean()
+    calibration = calibrate(scores[None], onehot, relative, smallest_slope=0.01).take(0)
+    slope = float(calibration.slope)
+    bias = calibration.bias
     if not slope > 0.0:  # constant scores
         slope = 1.0
         bias = bias - np.average(scores.mean(axis=1), weights=weight)
-    return Calibration(slope, bias, float(found.loss), found.gradient)
+    return calibration._replace(slope=slope, bias=bias, loss=float(calibration.loss))
 
 
 def cross_calibrate(
-    scores: NDArray, labels: NDArray, weight: NDArray | None = None, fold_of: NDArray | None = None
+    scores: NDArray, labels: NDArray, weight: NDArray, fold_of: NDArray | None = None
 ) -> NDArray:
     """Probabilities (n, n_classes) of every fold's held-out scores by the calibration of the other folds' scores.
 
@@ -83,19 +80,17 @@ def cross_calibrate(
     """
     if fold_of is None:
         fold_of = assign_folds(5, len(labels), random_state=0)
-    weight = weights_or_ones(weight, len(labels))
     proba = np.empty(scores.shape)
     for fold in np.unique(fold_of):
-        train = fold_of != fold
         test = fold_of == fold
-        train = train if train.any() else test
+        train = test if test.all() else ~test
         calibration = calibrate_scores(scores[train], labels[train], weight[train])
         proba[test] = calibration(scores[test])
     return proba
 
 
 def calibrate(
-    scores: NDArray, onehot: NDArray, weight: NDArray | None = None, smallest_slope: float = 0.0
+    scores: NDArray, onehot: NDArray, weight: NDArray, smallest_slope: float = 0.0
 ) -> Calibration:
     """``min sum_i w_i logloss_i + 0.05 (slope - 1)^2 / 2 + 0.5 |bias|^2 / 2`` for every setting.
 
@@ -113,71 +108,77 @@ def calibrate(
     step, about ten steps. Constant scores have slope 0 and give the (shrunk) class frequencies; a class that does not
     occur is kept possible by the prior.
     """
-    weight = weights_or_ones(weight, scores.shape[1])
-    shift = np.average(scores.mean(axis=2), axis=1, weights=weight)
     n_settings, n, n_classes = scores.shape
     labels = onehot.argmax(axis=1)
-    theta = np.ones((n_settings, 1 + n_classes))
-    theta[:, 1:] = 0.0
-    value = np.empty(n_settings)
-    gradient = np.empty(theta.shape)
+    shift = np.average(scores.mean(axis=2), axis=1, weights=weight)
     scale = np.empty(n_settings)
-    at_once = max(1, CACHED_NUMBERS // max(1, n * n_classes))
-    for first in range(0, n_settings, at_once):
-        part = slice(first, first + at_once)
-        # classes before items: reductions over a short last axis are slow
-        inputs = np.ascontiguousarray(np.moveaxis(scores[part], 2, 1)) - shift[part, None, None]
-        scale[part] = np.sqrt(np.average((inputs**2).mean(axis=1), axis=1, weights=weight))
-        is_constant = scale[part] <= 1e-13 * np.abs(shift[part])
-        scale[part][is_constant] = np.inf
-        inputs /= scale[part, None, None]
+    theta = np.empty((n_settings, 1 + n_classes))
+    gradient = np.empty(theta.shape)
+    value = np.empty(n_settings)
+    for part in row_blocks(n_settings, n * n_classes, CACHED_NUMBERS):
+        inputs, scale[part] = _standardized(scores[part], shift[part], weight)
         problem = _Losses(inputs, labels, weight, smallest_slope)
-        theta[part], value[part], gradient[part] = _descend(theta[part], problem)
-    certificate = float(np.abs(gradient).max(initial=0.0) / weight.sum())
+        theta[part], value[part], gradient[part] = _descend(problem)
     slope = theta[:, 0] / scale
+    bias = theta[:, 1:] - (slope * shift)[:, None]
     loss = (value - _prior(theta)) / weight.sum()
-    return Calibration(slope, theta[:, 1:] - (slope * shift)[:, None], loss, certificate)
+    certificate = float(np.abs(gradient).max(initial=0.0) / weight.sum())
+    return Calibration(slope, bias, loss, certificate)
 
 
-def _descend(theta: NDArray, problem: "_Losses") -> tuple[NDArray, NDArray, NDArray]:
+def _standardized(scores: NDArray, shift: NDArray, weight: NDArray) -> tuple[NDArray, NDArray]:
+    """Scores less their mean in units of their deviation, classes before items, and the deviations; inf for none."""
+    # reductions over a short last axis are slow
+    inputs = np.ascontiguousarray(np.moveaxis(scores, 2, 1)) - shift[:, None, None]
+    variance = np.average((inputs**2).mean(axis=1), axis=1, weights=weight)
+    scale = np.sqrt(variance)
+    scale[scale <= 1e-13 * np.abs(shift)] = np.inf
+    inputs /= scale[:, None, None]
+    return inputs, scale
+
+
+def _descend(problem: "_Losses") -> tuple[NDArray, NDArray, NDArray]:
     """The minima of the objective of `calibrate`, its values and gradients there.
 
     Settings that have converged, or get no lower, are not moved.
     """
-    theta = theta.copy()
-    values = np.empty(len(theta))
+    n_settings, n_classes, _ = problem.inputs.shape
+    theta = np.zeros((n_settings, 1 + n_classes))
+    theta[:, 0] = 1.0
+    values = np.empty(n_settings)
     gradients = np.empty(theta.shape)
-    left = np.arange(len(theta))
+    left = np.arange(n_settings)
     value, proba = problem.value(theta)
     for _ in range(MAX_ITER):
         gradient, hessian = problem.derivatives(theta[left], proba)
         values[left] = value
         gradients[left] = gradient
-        active = np.abs(gradient).max(axis=1) > TOL * problem.weight.sum()
-        if not active.any():
+        is_active = np.abs(gradient).max(axis=1) > TOL * problem.weight.sum()
+        if not is_active.any():
             break
-        if not active.all():
-            left = left[active]
-            problem = replace(problem, inputs=problem.inputs[active])
-            value = value[active]
-            gradient = gradient[active]
-            hessian = hessian[active]
-        direction = np.linalg.solve(hessian, -gradient[:, :, None])[:, :, 0]
+        left = left[is_active]
+        if not is_active.all():
+            problem = replace(problem, inputs=problem.inputs[is_active])
+        steepest = -gradient[is_active, :, None]
+        direction = np.linalg.solve(hessian[is_active], steepest)[:, :, 0]
+
+        before = value[is_active]
         step = np.ones(len(left))
         for _ in range(40):
             trial = theta[left] + step[:, None] * direction
             trial[:, 0] = np.maximum(trial[:, 0], problem.smallest_slope)
-            trial_value, proba = problem.value(trial)
-            better = trial_value <= value + 1e-14 * np.abs(value)
-            if better.all():
+            value, proba = problem.value(trial)
+            is_lower = value <= before + 1e-14 * np.abs(before)
+            if is_lower.all():
                 break
-            step[~better] /= 2.0
-        left = left[better]
-        value = trial_value[better]
-        theta[left] = trial[better]
-        if not better.all():
-            problem = replace(problem, inputs=problem.inputs[better])
-            proba = proba[better]
+            step[~is_lower] /= 2.0
+
+        theta[left[is_lower]] = trial[is_lower]
+        if not is_lower.all():
+            left = left[is_lower]
+            problem = replace(problem, inputs=problem.inputs[is_lower])
+            value = value[is_lower]
+            proba = proba[is_lower]
     return theta, values, gradients
 
 
@@ -242,18 +243,18 @@ class _Losses:
 
         Both projected: a slope at its bound that would fall stays.
         """
-        inputs = self.inputs
+        slope = theta[:, 0]
+        bias = theta[:, 1:]
         weighted = proba * self.weight
-        of_class = np.bincount(self.labels, weights=self.weight, minlength=proba.shape[1])
-        right = inputs[:, self.labels, np.arange(len(self.labels))]
-        expected = (proba * inputs).sum(axis=1)
-        gradient = np.empty_like(theta)
-        gradient[:, 0] = (expected - right) @ self.weight
-        gradient[:, 0] += SLOPE_PRECISION * (theta[:, 0] - 1.0)
+        expected = (proba * self.inputs).sum(axis=1)
+        right = self.inputs[:, self.labels, np.arange(len(self.labels))]
         share = weighted.sum(axis=2)
-        gradient[:, 1:] = share - of_class + BIAS_PRECISION * theta[:, 1:]
+        share_of_truth = np.bincount(self.labels, self.weight, proba.shape[1])
+        gradient = np.empty_like(theta)
+        gradient[:, 0] = (expected - right) @ self.weight + SLOPE_PRECISION * (slope - 1.0)
+        gradient[:, 1:] = share - share_of_truth + BIAS_PRECISION * bias
 
-        deviation = inputs - expected[:, None, :]
+        deviation = self.inputs - expected[:, None, :]
         spread = weighted * deviation
         hessian = np.empty((*theta.shape, theta.shape[1]))
         hessian[:, 0, 0] = np.einsum("ski,ski->s", spread, deviation) + SLOPE_PRECISION
@@ -261,7 +262,8 @@ class _Losses:
         hessian[:, 1:, 1:] = -weighted @ proba.swapaxes(1, 2)
         classes = np.arange(1, theta.shape[1])
         hessian[:, classes, classes] += share + BIAS_PRECISION
-        is_bound = (theta[:, 0] <= self.smallest_slope) & (gradient[:, 0] > 0.0)
+
+        is_bound = (slope <= self.smallest_slope) & (gradient[:, 0] > 0.0)
         gradient[is_bound, 0] = 0.0
         hessian[is_bound, 0, 1:] = hessian[is_bound, 1:, 0] = 0.0
         return gradient, hessian

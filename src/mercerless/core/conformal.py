@@ -61,27 +61,18 @@ def conformal_quantile(
     return np.take_along_axis(ordered, position[None], axis=0)[0]
 
 
-def interval_radius(held_out: OutOfFold, coverage: float) -> NDArray:
-    """The absolute error, per output, that a new item exceeds with probability at most ``1 - coverage``."""
-    errors = np.abs(held_out.prediction - held_out.target)
-    return conformal_quantile(errors, coverage, held_out.groups)
-
-
-def set_thresholds(
-    held_out: OutOfFold, coverage: float, by_class: bool = False, names: NDArray | None = None
-) -> NDArray:
+def set_thresholds(held_out: OutOfFold, coverage: float, by_class: bool, names: NDArray) -> NDArray:
     """The smallest probability, per class, with which a class enters a prediction set.
 
     One for all classes, or (`by_class`) one for each from its own items, so that every class is covered as stated and
     not only the average over classes. `names` are those of the classes in error messages.
     """
-    n_classes = held_out.prediction.shape[1]
     truth = held_out.target
     proba_of_truth = held_out.prediction[np.arange(len(truth)), truth]
     if not by_class:
-        return np.full(n_classes, -conformal_quantile(-proba_of_truth, coverage, held_out.groups))
-    thresholds = np.empty(n_classes)
-    for label, name in enumerate(range(n_classes) if names is None else names):
+        return np.full(len(names), -conformal_quantile(-proba_of_truth, coverage, held_out.groups))
+    thresholds = np.empty(len(names))
+    for label, name in enumerate(names):
         of_class = truth == label
         groups = held_out.groups if held_out.groups is None else held_out.groups[of_class]
         what = f"items of class {name!s}"
@@ -205,7 +196,9 @@ class ConformalMixin:
 
     def _interval_radius(self, X: Any, coverage: float, **new: Any) -> NDArray:
         """How far intervals reach on both sides of the predictions: the same everywhere, unless overridden."""
-        return interval_radius(self._held_out(**new), coverage)
+        held_out = self._held_out(**new)
+        errors = np.abs(held_out.prediction - held_out.target)
+        return conformal_quantile(errors, coverage, held_out.groups)
 
     @property
     def suspects_(self) -> Suspects:

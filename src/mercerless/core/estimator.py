@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import wraps
@@ -28,7 +28,7 @@ from mercerless.core.blocks import check_rows
 from mercerless.core.memory import with_settings
 from mercerless.core.optional import CallbackSupportMixin, with_callbacks
 from mercerless.core.threads import blas_threads
-from mercerless.core.timing import FitClock
+from mercerless.core.timing import Progress
 from mercerless.core.validation import (
     align_columns,
     align_matrix,
@@ -391,28 +391,6 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     @abstractmethod
     def _transform(self, items: Any) -> NDArray:
         """Features of checked items."""
-
-
-class Progress:
-    """Reports the steps of a fit to the estimator's callbacks and to the clock, which announces long fits."""
-
-    def __init__(self, estimator: BaseEstimator, context: Any):
-        self.estimator = estimator
-        self.context = context
-        self.clock = FitClock(type(estimator).__name__)
-
-    def step(self, info: dict[str, Any]) -> bool:
-        """Report that a step is done, named by ``info["stage"]``; True if a callback requests a stop."""
-        self.clock.step(str(info["stage"]))
-        step = self.context.subcontext(task_name=str(info["stage"]))
-        step.call_on_fit_task_begin(estimator=self.estimator, metadata=info)
-        return bool(step.call_on_fit_task_end(estimator=self.estimator, metadata=info))
-
-    def each(self, stage: str, things: Iterable) -> Iterator:
-        """Yield the things, reporting a step after each."""
-        for i, thing in enumerate(things):
-            yield thing
-            self.step({"stage": stage, "index": i})
 
 
 def signed_targets(labels: NDArray, n_classes: int) -> NDArray:

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from mercerless.core.validation import check_square
+from mercerless.core.validation import check_square, validate_data
 
 #: Largest share of a matrix, or of a new row, that may be missing.
 LARGEST_SHARE = 0.3

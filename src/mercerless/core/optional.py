@@ -44,15 +44,9 @@ class NoCallbacks:
 
 
 try:
-    from sklearn.callback import CallbackSupportMixin
-    from sklearn.callback import with_callbacks as _with_callbacks
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ModuleNotFoundError:
     CallbackSupportMixin = NoCallbacks
 
-    def _with_callbacks(method: F) -> F:
+    def with_callbacks(method: F) -> F:
         return method
-
-
-def with_callbacks(method: F) -> F:
-    """scikit-learn's decorator of `fit`, for callbacks, which keeps the type of the method."""
-    return _with_callbacks(method)

@@ -66,8 +66,8 @@ def hinge_machines(
     K: NDArray,
     labels: NDArray,
     n_classes: int,
-    C: float = 1.0,
-    weight: NDArray | None = None,
+    C: float,
+    weight: NDArray,
     *,
     tol: float = 1e-3,
     max_iter: int = -1,
@@ -79,7 +79,6 @@ def hinge_machines(
     rows of one class only always predicts that class.
     """
     present = np.unique(labels)
-    weight = weights_or_ones(weight, len(K))
     centered, offset = without_offset(K)
     unit = single_precision_unit(centered)
     if len(present) > 1:
@@ -138,15 +137,14 @@ def single_precision_unit(K: NDArray) -> float:
 def tube_machine(
     K: NDArray,
     y: NDArray,
-    C: float = 1.0,
-    epsilon: float = 0.1,
-    weight: NDArray | None = None,
+    C: float,
+    epsilon: float,
+    weight: NDArray,
     *,
     tol: float = 1e-3,
     max_iter: int = -1,
 ) -> Machine:
     """Minimize ``coef' K coef / 2 + C sum(weight * max(0, |y - f| - epsilon))`` for a positive semi-definite `K`."""
-    weight = weights_or_ones(weight, len(K))
     centered, offset = without_offset(K)
     unit = single_precision_unit(centered)
     options: Any = {"C": C, "epsilon": epsilon, "tol": tol, "max_iter": max_iter}

@@ -1,7 +1,9 @@
 """Progress of long work: announced after a minute, with a faster alternative, and then in lines every 15 seconds."""
 
 import sys
+from collections.abc import Iterable, Iterator
 from time import perf_counter
+from typing import Any
 
 from mercerless.core.memory import progress_setting
 
@@ -10,28 +12,43 @@ ANNOUNCED = 60.0
 BETWEEN = 15.0
 
 
-class FitClock:
-    """The time of one fit. It prints, and decides nothing."""
+class Progress:
+    """Reports the steps of a fit to the estimator's callbacks, and prints those of long fits; it decides nothing."""
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, estimator: Any, context: Any):
+        self.estimator = estimator
+        self.context = context
         self.start = perf_counter()
         self.due = ANNOUNCED
         self.remedy = ""
         self.n_steps = 0
 
-    def step(self, stage: str) -> None:
-        """Count a step; print a line if the fit is long and the last line is old."""
+    def step(self, info: dict[str, Any]) -> bool:
+        """Report that a step is done, named by ``info["stage"]``; True if a callback requests a stop."""
+        stage = str(info["stage"])
         self.n_steps += 1
         elapsed = perf_counter() - self.start
-        if elapsed < self.due:
-            return
+        if elapsed >= self.due:
+            self._show(stage, elapsed)
+        step = self.context.subcontext(task_name=stage)
+        step.call_on_fit_task_begin(estimator=self.estimator, metadata=info)
+        return bool(step.call_on_fit_task_end(estimator=self.estimator, metadata=info))
+
+    def _show(self, stage: str, elapsed: float) -> None:
+        """Announce the fit, with what is faster; later print lines of its steps."""
+        name = type(self.estimator).__name__
         took = format_seconds(elapsed)
         if self.due == ANNOUNCED:
-            _print(f"{self.name}: the fit has taken {took} so far{self.remedy}.")
+            _print(f"{name}: the fit has taken {took} so far{self.remedy}.")
         elif _shows_lines():
-            _print(f"{self.name}: {stage}, step {self.n_steps}, after {took}")
+            _print(f"{name}: {stage}, step {self.n_steps}, after {took}")
         self.due = elapsed + BETWEEN
+
+    def each(self, stage: str, things: Iterable) -> Iterator:
+        """Yield the things, reporting a step after each."""
+        for i, thing in enumerate(things):
+            yield thing
+            self.step({"stage": stage, "index": i})
 
 
 class Meter:

@@ -22,7 +22,7 @@ from mercerless.core.memory import row_blocks
 REMEDIES = {
     "could not convert string to float": "Encode words as numbers, or pass a data frame to TableClassifier or "
     "TableRegressor; strings are compared with kernel='levenshtein', and classes need a classifier.",
-    "Sparse data was passed": "Of sparse rows kernel='linear', 'cosine', 'rbf', 'chi2' and 'tanimoto' need no more.",
+    "Sparse data was passed": "Sparse rows work with kernel='linear', 'cosine', 'rbf', 'chi2' or 'tanimoto'.",
     "Expected 2D array": "Distances that pdist gives need scipy.spatial.distance.squareform(X) and "
     "kernel='precomputed'.",
     "Found array with dim": "Pass X.reshape(len(X), -1), or kernel='dtw' for series of channels.",
@@ -66,6 +66,7 @@ def validate_data(estimator: Any, X: Any, *args: Any, **options: Any) -> Any:
     """
     for A, name in zip((X, *args), ("X", "y")):
         check_readable(A, name)
+    X = as_frame(X)
     is_matrix = get_tags(estimator).input_tags.pairwise
     if options.get("reset", True):
         check_unique(labels_of(X))
@@ -91,7 +92,7 @@ def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDA
     finite = "allow-nan" if allow_nan else True
     with remedies():
         return check_array(
-            A, dtype=[np.float64, np.float32], ensure_all_finite=finite, input_name=name
+            as_frame(A), dtype=[np.float64, np.float32], ensure_all_finite=finite, input_name=name
         )
 
 
