@@ -161,6 +161,6 @@ def _scattered(blocks):
     """Blocks of an array in memory, sent to the workers of a cluster if there is one, past its scheduler."""
     from dask.base import get_scheduler
 
-    client = getattr(get_scheduler(), "__self__", None)
+    client: Any = getattr(get_scheduler(), "__self__", None)
     # of equal content they would be canceled together
     return client.scatter(blocks, hash=False) if hasattr(client, "scatter") else blocks

@@ -10,6 +10,8 @@ from mercerless.core.folds import OutOfFold
 
 #: Pull of the power of the probabilities toward 1.
 TEMPERATURE_PULL = 0.15
+#: Largest share of all items that would be suspects if no label were wrong.
+FALSE_ALARMS = 0.05
 
 
 class Suspects(NamedTuple):
@@ -44,14 +46,14 @@ class Suspects(NamedTuple):
         return f"{look} wrong ({alarms})."
 
 
-def suspect_labels(held_out: OutOfFold, classes: NDArray, rate: float = 0.05) -> Suspects:
+def suspect_labels(held_out: OutOfFold, classes: NDArray) -> Suspects:
     """Items whose label is less probable than a threshold that correctly labeled items rarely fall below.
 
     Out-of-fold probabilities of small data are too sure, so they are first raised to the power, at most 1, that makes
     the given labels most probable. Only items for which another label is more probable than not can be suspects. If no
     label were wrong and labels were drawn with these probabilities p, a share ``mean_i sum_c p_ic [p_ic <= t]`` of the
     items would have a label of probability t at most. The threshold is the largest t, below one half, for which that
-    share is at most `rate`. Models that are no better than the shares of the classes accuse no item.
+    share is at most 5 %. Models that are no better than the shares of the classes accuse no item.
 
     The data cannot decide everything: if 5 % of the items of a region have another label than the rest, calibrated
     probabilities are 5 %, whether these labels are wrong or not.
@@ -65,10 +67,10 @@ def suspect_labels(held_out: OutOfFold, classes: NDArray, rate: float = 0.05) ->
     suggested = proba.argmax(axis=1)
 
     is_decided = proba.max(axis=1) > 0.5
-    shares_of_classes = np.bincount(target, minlength=proba.shape[1]) / max(len(target), 1)
+    shares_of_classes = np.bincount(target, minlength=proba.shape[1]) / len(target)
     if _mean_loss(probability) >= _mean_loss(shares_of_classes[target]):
         is_decided[:] = False
-    threshold, false_alarms = _alarm_threshold(proba[is_decided], len(proba), rate)
+    threshold, false_alarms = _alarm_threshold(proba[is_decided], len(proba))
 
     is_improbable = probability <= threshold
     is_suspect = is_decided & is_improbable & (suggested != target)
@@ -84,11 +86,11 @@ def suspect_labels(held_out: OutOfFold, classes: NDArray, rate: float = 0.05) ->
     )
 
 
-def _alarm_threshold(proba: NDArray, n: int, rate: float) -> tuple[float, float]:
-    """The largest threshold below one half with a share of false alarms of at most `rate`, and that share."""
+def _alarm_threshold(proba: NDArray, n: int) -> tuple[float, float]:
+    """The largest threshold below one half with a share of false alarms of at most 5 %, and that share."""
     improbable = np.sort(proba[proba < 0.5])
-    false_alarms = np.cumsum(improbable) / max(n, 1)
-    n_below = np.searchsorted(false_alarms, rate + 1e-12, side="right")
+    false_alarms = np.cumsum(improbable) / n
+    n_below = np.searchsorted(false_alarms, FALSE_ALARMS + 1e-12, side="right")
     if n_below == 0:
         return 0.0, 0.0
     return float(improbable[n_below - 1]), float(false_alarms[n_below - 1])

@@ -39,7 +39,7 @@ class Family:
         """The family and the parameter of a setting, as users see them."""
         return self.name, setting
 
-    def keep(self, places: Sequence[int]) -> Self:
+    def keep(self, places: NDArray) -> Self:
         """The same family with the settings at these places only."""
         kept = copy(self)
         kept.settings = tuple(self.settings[place] for place in places)

@@ -140,9 +140,6 @@ def fit_families(
     settings = [
         Setting(name, *family.described(one)) for name, family in members for one in family.settings
     ]
-    places = [
-        (i, place) for i, (_, family) in enumerate(members) for place in range(len(family.settings))
-    ]
     kinds = [setting[:2] for setting in settings]
 
     def held_out_scores(split: Split) -> NDArray:
@@ -179,10 +176,12 @@ def fit_families(
         average, best={}, kinds_out_of_fold={}
     )  # files of models cannot hold their keys
     fitted = []
-    for member, (name, family) in enumerate(members):
-        own = [place for i, place in (places[position] for position in average.kept) if i == member]
-        if own:
-            fitted.append((name, family.keep(own).fit(blocks[name], targets.Y)))
+    is_kept = np.isin(np.arange(len(settings)), average.kept)
+    for name, family in members:
+        own, is_kept = np.split(is_kept, [len(family.settings)])
+        if own.any():
+            family = family.keep(np.flatnonzero(own))
+            fitted.append((name, family.fit(blocks[name], targets.Y)))
     return FittedFamilies(
         fitted,
         [settings[position] for position in average.kept],
