@@ -80,7 +80,8 @@ class LearnedKernelDisplay(Display):
         size = float(np.nanmax(np.abs(self.target))) or 1.0
         options = {"cmap": "RdBu_r", "vmin": -size, "vmax": size}
         misses = np.nan_to_num(self.learned - self.target)
-        error = np.linalg.norm(misses) / (np.linalg.norm(np.nan_to_num(self.target)) or 1.0)
+        norm = np.linalg.norm(np.nan_to_num(self.target))
+        error = np.linalg.norm(misses) / (norm or 1.0)
         draw_matrix(left, self.target, "target", **options)
         draw_matrix(right, self.learned, f"learned, error {error:.2g}", **options)
 
@@ -149,11 +150,13 @@ class KernelCurveDisplay(Display):
         first, second = np.triu_indices(len(X), 1)
         distance = euclidean_distances(Standardizer.fit(X)(X))[first, second]
         value = estimator.kernel_(X)[first, second]
-        if y is None:
-            return cls(distance, value, np.zeros(len(value), dtype=int), ("pairs",)).plot(ax=ax)
-        labels = np.asarray(y)
-        differs = (labels[first] != labels[second]).astype(int)
-        return cls(distance, value, differs, ("same class", "different classes")).plot(ax=ax)
+        names: tuple[str, ...] = ("pairs",)
+        group = np.zeros(len(value), dtype=int)
+        if y is not None:
+            names = ("same class", "different classes")
+            labels = np.asarray(y)
+            group = (labels[first] != labels[second]).astype(int)
+        return cls(distance, value, group, names).plot(ax=ax)
 
     def medians(self, chosen: NDArray, n_bins: int = 15) -> tuple[NDArray, NDArray, NDArray]:
         """Median distance, median value and the 10 and 90 % quantiles of the values in bins of equal numbers of pairs.
@@ -174,9 +177,10 @@ class KernelCurveDisplay(Display):
         """
         order = np.flatnonzero(chosen)[np.argsort(self.distance[chosen], kind="stable")]
         bins = np.array_split(order, min(n_bins, len(order)))
-        distance = np.array([np.median(self.distance[b]) for b in bins])
-        low, middle, high = np.array([np.quantile(self.value[b], [0.1, 0.5, 0.9]) for b in bins]).T
-        return distance, middle, np.stack([low, high])
+        distance = [np.median(self.distance[pairs]) for pairs in bins]
+        quantiles = [np.quantile(self.value[pairs], [0.1, 0.5, 0.9]) for pairs in bins]
+        low, middle, high = np.transpose(quantiles)
+        return np.array(distance), middle, np.stack([low, high])
 
     def _draw(self, ax: Any) -> None:
         for number, label in enumerate(self.labels):

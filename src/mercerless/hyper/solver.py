@@ -259,15 +259,15 @@ class WhitenedPath:
 
     def __init__(self, equations: NormalEquations, n_terms: int):
         p = n_terms
-        self.A = equations.gram[:p, :p]
-        self.r = equations.rhs[:p]
-        self.n_pairs = equations.n_pairs
+        gram, rhs, _, self.n_pairs = equations
+        self.A = gram[:p, :p]
+        self.r = rhs[:p]
         self.column = np.zeros(p)
         self.mean = 0.0
-        if len(equations.gram) > p:
-            number = max(equations.gram[p, p], 1e-300)
-            self.column = equations.gram[:p, p] / number
-            self.mean = equations.rhs[p] / number
+        if len(gram) > p:
+            number = max(gram[p, p], 1e-300)
+            self.column = gram[:p, p] / number
+            self.mean = rhs[p] / number
             self.A = self.A - number * np.outer(self.column, self.column)
             self.r = self.r - number * self.mean * self.column
         symmetric = (self.A + self.A.T) / 2
@@ -278,7 +278,8 @@ class WhitenedPath:
     def solve(self, alpha: float) -> tuple[NDArray, float, float]:
         """Coefficients of the orthonormal terms, intercept, and relative residual."""
         ridge = alpha * self.n_pairs
-        u = self.vectors @ (self.projected / (self.values + ridge + np.finfo(float).tiny))
+        damped = self.values + ridge + np.finfo(float).tiny
+        u = self.vectors @ (self.projected / damped)
         residual = np.linalg.norm(self.A @ u + ridge * u - self.r)
         size = np.linalg.norm(self.r) + np.finfo(float).tiny
         return u, float(self.mean - self.column @ u), float(residual / size)

@@ -99,8 +99,10 @@ class TensorProblem:
         products = self._weighted_products(self.weights(noise, alpha))
         A = products[1:, 1:]
         b = products[1:, 0]
-        unit = 1.0 / np.sqrt(np.maximum(np.diagonal(A), np.finfo(float).tiny))
-        system = A * unit[:, None] * unit + LIMITS.trend_ridge * np.eye(q)
+        squares = np.maximum(np.diagonal(A), np.finfo(float).tiny)
+        unit = 1.0 / np.sqrt(squares)
+        system = A * unit[:, None] * unit
+        system[np.diag_indices(q)] += LIMITS.trend_ridge
         right_side = b * unit
         u = lstsq(system, right_side, cond=1e-14)[0]
         residual = np.linalg.norm(system @ u - right_side)
@@ -251,7 +253,8 @@ class _ObservedProblem:
 
     def _trend_system(self) -> NDArray:
         """The preconditioner's equations of the trends after the elimination of Z."""
-        explained = (self.inner * (self.D**2 * self.weight).ravel()) @ self.inner.T
+        shrinkage = (self.D**2 * self.weight).ravel()
+        explained = (self.inner * shrinkage) @ self.inner.T
         system = self.share * (self.flat @ self.flat.T - self.share * explained)
         rounding = 1e-12 * max(float(np.trace(system)), 0.0)
         system[np.diag_indices_from(system)] += self.trend_penalty + rounding
@@ -272,9 +275,9 @@ class _ObservedProblem:
     def product(self, v: NDArray) -> NDArray:
         """The normal matrix times a vector."""
         Z, beta = self.split(v)
-        K = self.U @ (self.D * Z) @ self.U.T + self.trend(beta)
+        kernel = self.U @ (self.D * Z) @ self.U.T + self.trend(beta)
         penalty = np.append(self.alpha * Z, self.trend_penalty * beta)
-        return self.gradient(np.where(self.used, K, 0.0)) + penalty
+        return self.gradient(np.where(self.used, kernel, 0.0)) + penalty
 
     def precondition(self, v: NDArray) -> NDArray:
         """The exact solution if all entries counted by the share of known ones."""
@@ -282,4 +285,5 @@ class _ObservedProblem:
         coupling = self.inner @ (self.D * self.weight * g).ravel()
         beta = cho_solve(self.factor, h - self.share * coupling)
         trend = (beta @ self.inner).reshape(self.D.shape)
-        return np.append(self.weight * (g - self.share * self.D * trend), beta)
+        Z = self.weight * (g - self.share * self.D * trend)
+        return np.append(Z, beta)

@@ -220,6 +220,8 @@ class LocalLearner:
             )
             state = path.end
             losses.append(path.values)
+            if not self.grows:
+                break
             new, error = grow(problem, state, support, self.support, self.n_support)
             growth.append((len(support), error))
             if len(new) == 0:
