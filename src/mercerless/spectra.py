@@ -205,7 +205,7 @@ def _rounding_noise(K: NDArray) -> float:
     The decimals are those of the entries or, for similarities made from distances or dissimilarities, of the latter:
     ``k(x, x) + k(z, z) - 2 k(x, z)`` is the squared distance, or the dissimilarity, whether K was centered or not.
 
-    Independent rounding errors of standard deviation s make a random symmetric matrix, whose norm is close to
+    Independent rounding errors of standard deviation s make a random symmetric matrix with a norm close to
     ``2 sqrt(n) s``, or twice the largest norm of a row of deviations that differ; doubled to be on the safe side.
     Rounding to a unit has the deviation ``unit / sqrt(12)``, which ``-d^2 / 2`` multiplies by d, and ``-d / 2`` by 1/2.
     """
@@ -240,7 +240,7 @@ def _rounding_unit(values: NDArray, error: ArrayLike) -> float:
 
 
 def _have_decimals(values: NDArray, errors: NDArray, decimals: int) -> bool:
-    """Whether the values, known up to these errors, have so many decimals at most."""
+    """Whether the values, known up to these errors, have at most this number of decimals."""
     scaled = values * 10.0**decimals
     allowed = 1e-6 * np.maximum(1.0, np.abs(scaled) * 1e-8) + errors * 10.0**decimals
     shows = allowed < 0.02
@@ -726,7 +726,7 @@ class SpectrumTransformer(_PairwiseTransformer):
 def _equal_rows(matrix: NDArray, rows: NDArray) -> Iterator[NDArray]:
     """For each row the numbers of the rows of the matrix that are equal up to the rounding of sums.
 
-    Candidates are rows with a close random projection, whose own rounding is far below that of the entries.
+    Candidates are rows with a close random projection; rounding of the projection is far below that of the entries.
     """
     relative = 1e-6 if np.float32 in (matrix.dtype, rows.dtype) else 1e-12
     tolerance = relative * np.abs(matrix).max()

@@ -105,7 +105,7 @@ def average_of(
     classify : bool
         Whether targets are classes.
     kinds : sequence of hashable or None, default=None
-        The family of every setting, of which the three best take part; None keeps all settings.
+        The family of every setting; the three best settings of each take part. None keeps all.
     parts : ndarray of int of shape (n,) or None, default=None
         The part of every row, for `out_of_fold`: settings are chosen, calibrated and weighed again without each part.
         Deal parts regardless of the classes (groups stay together): parts with equal shares of the classes reveal the

@@ -56,7 +56,7 @@ def calibrate_scores(scores: NDArray, labels: NDArray, weight: NDArray) -> Calib
     """`calibrate` for one setting, integer labels and slopes of at least 0.01 standard deviations.
 
     For two classes and scores ``[-f / 2, f / 2]`` this is Platt's method. Weights are scaled to mean one against the
-    prior. The smallest slope keeps the order of scores that are no better than none; constant scores have slope one.
+    prior. The smallest slope keeps the order of useless scores; constant scores have slope one.
     """
     onehot = np.eye(scores.shape[1])[labels]
     relative = weight / weight.mean()
@@ -98,7 +98,7 @@ def calibrate(
     deviation as shift and scale, and slope >= smallest_slope; the result has shift and scale multiplied out.
 
     Scores have the shape (n_settings, n, n_classes), `onehot` is 1 for the item's class. A positive `smallest_slope`
-    keeps the order of scores that are no better than none. Stops when the projected gradient, relative to the sum of
+    keeps the order of useless scores. Stops when the projected gradient, relative to the sum of
     weights, is below 1e-9 for every setting.
 
     Notes

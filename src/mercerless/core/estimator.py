@@ -406,7 +406,7 @@ def class_scores(scores: NDArray) -> NDArray:
 
 
 def pair_votes(scores: NDArray, n_classes: int) -> NDArray:
-    """Votes per class of all pairs i < j, whose positive scores mean j, plus less than half a vote of summed scores."""
+    """Votes per class of all pairs i < j (positive scores mean j), plus less than half a vote of summed scores."""
     return _ovr_decision_function(scores > 0, scores, n_classes)
 
 

@@ -15,7 +15,7 @@ FALSE_ALARMS = 0.05
 
 
 class Suspects(NamedTuple):
-    """Training items whose label is improbable to models that have not seen them, the most improbable first.
+    """Training items with labels that are improbable to models that have not seen them, the most improbable first.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ def suspect_labels(held_out: OutOfFold, classes: NDArray) -> Suspects:
     the given labels most probable. Only items for which another label is more probable than not can be suspects. If no
     label were wrong and labels were drawn with these probabilities p, a share ``mean_i sum_c p_ic [p_ic <= t]`` of the
     items would have a label of probability t at most. The threshold is the largest t, below one half, for which that
-    share is at most 5 %. Models that are no better than the shares of the classes accuse no item.
+    share is at most 5 %. Models that do not beat the shares of the classes suspect no item.
 
     The data cannot decide everything: if 5 % of the items of a region have another label than the rest, calibrated
     probabilities are 5 %, whether these labels are wrong or not.

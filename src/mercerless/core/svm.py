@@ -188,7 +188,7 @@ def center_kernel(
 def kept(values: NDArray, rtol: float, size: float = 0.0) -> NDArray:
     """Mask of eigenvalues inside the hypothesis space; never below the rounding of the decomposition.
 
-    `size` bounds the norm of the matrix before centering, whose rounding outlives it.
+    `size` bounds the norm of the matrix before centering: its rounding errors remain after centering.
     """
     rounding = 8 * np.finfo(values.dtype).eps
     return np.abs(values) > max(

@@ -1,7 +1,7 @@
 """Choose the kernel and the parameters of a support vector machine on held-out rows.
 
-Kernels are compared by ridge regression, whose penalties share one eigendecomposition, and then the parameters of the
-machine by the machine itself. Penalties and C are relative to the variance of the items in feature space, and targets
+Kernels are compared by ridge regression (one eigendecomposition serves all penalties), the parameters of the machine by
+the machine itself. Penalties and C are relative to the variance of the items in feature space, and targets
 have a standard deviation of one.
 """
 

@@ -313,7 +313,7 @@ def as_kernel(kernel: Any, X: NDArray | None = None, weight: NDArray | None = No
     X : ndarray or None, default=None
         The training items, for the kernels that depend on them.
     weight : ndarray of shape (n,) or None, default=None
-        Weights of the training items, each counts like so many repetitions; None if all are equal.
+        Weights of the training items, which count like repetitions; None if all are equal.
 
     Returns
     -------

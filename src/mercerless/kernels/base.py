@@ -177,7 +177,7 @@ class Kernel(BaseEstimator):
     def _evaluate(
         self, X: NDArray, Y: NDArray, out: NDArray, prepared: Any, rows: slice, columns: slice
     ) -> None:
-        """Fill `out` with the values of these rows and columns, whose places in the matrix are also given."""
+        """Fill `out` with the values of these rows and columns; their places in the matrix are also given."""
         raise NotImplementedError
 
     def _pull(self, X: NDArray, Y: NDArray, G: NDArray, prepared: Any, rows: slice) -> NDArray:

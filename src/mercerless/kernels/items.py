@@ -171,7 +171,7 @@ def _all_pairs(n: int, m: int, mirrors: bool, size: int) -> Iterator[Pairs]:
 
 
 def _values(function: Callable, A: Iterable, B: Iterable, pairs: Pairs) -> NDArray:
-    """The values of the pairs of A and B, whose numbers are given for messages."""
+    """The values of the pairs of A and B; `pairs` numbers them for messages."""
     values: list[Any] = []
     numbers: list[float] = []
     try:
@@ -290,7 +290,7 @@ class MatrixFunction(_OfItems):
             )
 
     def _block(self, rows: NDArray, columns: NDArray, first_row: int, first_column: int) -> NDArray:
-        """The function's finite values for two lists, the first items of which have these numbers."""
+        """The function's finite values for two lists that begin with the items of these numbers."""
         A, B = (items if items.ndim == 2 else list(items) for items in (rows, columns))
         try:
             values = np.array(self.function(A, B), dtype=float)

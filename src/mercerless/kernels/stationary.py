@@ -73,7 +73,7 @@ class _Squares(NamedTuple):
     def product(self, rows: slice, columns: slice, out: NDArray) -> NDArray:
         """The squared distances of these rows and columns; rounding may leave small negative numbers.
 
-        An item and itself become infinitely far: their value is known, and they are no pair to look at again.
+        An item and itself become infinitely far, because their value is known and need not be computed again.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             if self.factors is not None:

@@ -40,13 +40,13 @@ class Block:
     center_rows: NDArray  # (m,), the training row of every center; -1 if it is none, or held out
     center_own: NDArray  # (m,), similarities of the centers to themselves
     kind: str
-    all_items: bool  # every training row is a center: held-out rows are no centers
+    all_items: bool  # every training row is a center: held-out rows are not
     symmetric: bool  # and k(x, z) = k(z, x): there is a spectrum
     unit: float  # median squared distance between different items
     scale: float = (
         1.0  # by which given similarities are divided: a power of two, so that no digit is lost
     )
-    is_new: bool = False  # rows are no training rows
+    is_new: bool = False  # the rows are not training rows
 
     @classmethod
     def of(
@@ -61,7 +61,7 @@ class Block:
     ) -> "Block":
         """Training rows compared with centers: with each other, or with landmarks.
 
-        `own` are comparisons of rows with themselves, of which centers that are no rows have the mean.
+        `own` are comparisons of rows with themselves; centers that are not rows have their mean.
         """
         S = as_similarities(matrix, kind)
         scale = float(np.ldexp(1.0, np.frexp(np.abs(S).max())[1]))

@@ -468,7 +468,7 @@ def compare_rows(function: Callable, items: Any, n_columns: int | None) -> NDArr
 
 
 def check_positions(positions: ArrayLike, n: int, number: int | None = None) -> NDArray:
-    """Distinct row numbers of landmarks; with a `number` one for each column, and -1 for those that are no rows."""
+    """Distinct row numbers of landmarks; with a `number` one for each column, -1 for columns that are not rows."""
     rows = np.asarray(positions)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
         raise ValueError("landmarks as a list must hold row numbers of the training items.")

@@ -273,7 +273,7 @@ class Profiles(Ridge):
             self.coef[width] = root * ridge_path(centered, target, penalties)
 
     def place(self, block: Any) -> NDArray:
-        """The profiles of rows, of which Gaussians are taken."""
+        """The profiles of rows, for which Gaussians are evaluated."""
         return block.profiles(self.scaling)
 
     def squares_of(self, rows: NDArray) -> NDArray:

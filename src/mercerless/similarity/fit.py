@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mercerless.core.averaging import Average, average_of, paired_z
 from mercerless.core.folds import Split
+from mercerless.core.units import Standardizer
 from mercerless.core.validation import UselessModelWarning, warn
 
 #: Interquartile ranges beyond which a number is extreme.
@@ -79,16 +80,15 @@ class Targets(NamedTuple):
     @classmethod
     def of_numbers(cls, y: NDArray, weight: NDArray) -> "Targets":
         """Standardized numbers and, if some lie beyond the fences, the same cut there as a second column."""
-        mean = float(np.average(y, weights=weight))
-        deviation = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
-        scale = deviation if deviation > 1e-13 * abs(mean) else 1.0
+        units = Standardizer.fit(y[:, None], weight)
         low, high = np.quantile(y, [0.25, 0.75])
         reach = FENCE * (high - low)
         fenced = np.clip(y, low - reach, high + reach)
         columns = [y]
         if high > low and not np.array_equal(y, fenced):
             columns.append(fenced)
-        return cls((np.column_stack(columns) - mean) / scale, None, mean, scale)
+        Y = units(np.column_stack(columns))
+        return cls(Y, None, float(units.mean[0]), float(units.spread[0]))
 
     @property
     def classify(self) -> bool:

@@ -406,7 +406,7 @@ def predict_linked(
 
 
 def spread_along(P: csr_array, start: NDArray, share: float = 0.85, n_steps: int = 20) -> NDArray:
-    """Votes after some steps, of which a share comes from the links, and the rest from the start."""
+    """Votes after some steps; a share of each step comes from the links, the rest from the start."""
     votes = start
     for _ in range(n_steps):
         votes = share * (P @ votes) + (1.0 - share) * start

@@ -1,4 +1,4 @@
-"""The support vector machine whose penalty is the 1-norm of its coefficients: a linear program."""
+"""The support vector machine with the 1-norm of its coefficients as penalty: a linear program."""
 
 from typing import NamedTuple
 
