@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -33,34 +34,31 @@ class Importance:
 def permutation_importance(
     problem: Problem, learner: Learner, train: NDArray, test: NDArray, seconds: float
 ) -> Importance:
-    """Fit on the training items and shuffle all columns of test items, one by one, as often as the time allows."""
+    """Fit on the training items and shuffle columns of test items, one by one, as often as the time allows."""
     model = fit_on(problem, learner, train)
     start = time.perf_counter()
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(test)[:MOST_ROWS])
-    X, columns = problem.X.iloc[rows], likely_columns(problem)
+    X = problem.X.iloc[rows]
 
     def loss(X: pd.DataFrame) -> float:
         return float(item_losses(problem, rows, predictions_of(model, X, problem), None).mean())
 
-    unchanged, rises = loss(X), list[list[float]]()
-    for n_done in range(N_SHUFFLES):
-        elapsed = time.perf_counter() - start
-        if n_done > 0 and elapsed * (n_done + 1) / n_done > seconds:
+    unchanged, rises = loss(X), dict[str, list[float]]()
+    orders = [rng.permutation(len(rows)) for _ in range(N_SHUFFLES)]
+    for order, name in product(orders, likely_columns(problem)):
+        if rises and time.perf_counter() - start > seconds:
             break
-        order = rng.permutation(len(rows))
-        shuffled = X.iloc[order].set_axis(X.index)
-        rises.append([loss(X.assign(**{name: shuffled[name]})) - unchanged for name in columns])
-    return Importance(
-        learner.title, columns, np.mean(rises, axis=0), np.std(rises, axis=0), len(rows)
-    )
+        shuffled = X[name].iloc[order].set_axis(X.index)
+        rises.setdefault(name, []).append(loss(X.assign(**{name: shuffled})) - unchanged)
+    mean = np.array([np.mean(values) for values in rises.values()])
+    spread = np.array([np.std(values) for values in rises.values()])
+    return Importance(learner.title, list(rises), mean, spread, len(rows))
 
 
 def likely_columns(problem: Problem) -> list[str]:
-    """All columns, or of many those that go with the labels most closely, one by one."""
+    """The columns that go with the labels most closely, one by one; the closest first."""
     X = problem.X
-    if X.shape[1] <= MOST_COLUMNS:
-        return list(X.columns)
     words = X.select_dtypes(exclude="number").columns
     numbers = X.assign(**{name: pd.factorize(X[name])[0] for name in words}).astype(float)
     test = f_classif if problem.is_classification else f_regression

@@ -57,7 +57,7 @@ class Learner:
         return replace(
             self,
             name=f"{self.name}-search",
-            title=f"{self.title}, searched",
+            title=f"{self.title} (tuned)",
             make=partial(search, learner=self),
             grid={},
             is_searched=True,
@@ -299,7 +299,7 @@ LEARNERS: tuple[Learner, ...] = (
     Learner("hits", "Hits learner", hits, "hits", is_automatic=True),
     Learner("similarity", "Similarity learner", similarity, "matrix", is_automatic=True),
     Learner("neighbors", "Nearest neighbors", matrix_neighbors, "matrix"),
-    Learner("features", "Linear model on similarities", features, "matrix"),
+    Learner("features", "Linear on similarities", features, "matrix"),
     Learner("svm-clip", "SVM on the clipped spectrum", partial(repaired, mode="clip"), "matrix"),
     Learner("svm-flip", "SVM on the flipped spectrum", partial(repaired, mode="flip"), "matrix"),
     Learner("svm-shift", "SVM on the shifted spectrum", partial(repaired, mode="shift"), "matrix"),

@@ -45,8 +45,6 @@ MOST_UNSAMPLED = 5000
 SAMPLE = 0.15
 #: The statistics and the page of 50,000 rows take less, also on a busy machine.
 PAGE_SECONDS = 2.0
-#: What is nearly as good as the best: it has this part of what the best learner gains over the guess.
-ADEQUATE = 0.9
 #: Baselines that take less than a second on so many rows.
 FALLBACK, FALLBACK_ROWS = ("linear", "neighbors", "features"), 500
 #: Items of which all pairs are compared: hits and strings by name, and series and functions of the user.
@@ -114,7 +112,6 @@ class Race:
 
     def run_first_splits(self) -> None:
         """The first split of all learners, the automatic one first, and the importance of columns."""
-        start = time.perf_counter()
         tasks = [Task(learner.name, 0, 0) for learner in self.learners]
         if self.is_sampled_if_slow:  # alone, so that other processes are ready for the sample
             self.drive(tasks[:1])
@@ -122,19 +119,18 @@ class Race:
                 self.stopped.clear()
                 self.sample(int(SAMPLE * self.problem.n_items))
         self.drive(tasks)
-        if self.problem.is_table and any(task in self.results for task in tasks):
+        finished = [task for task in tasks if task in self.results]
+        if self.problem.is_table and finished:
             self.report("importance of columns")
-            self.explain_columns(time.perf_counter() - start)
+            seconds = sum(self.results[task].seconds for task in finished)
+            self.explain_columns(finished[0], seconds)
 
-    def explain_columns(self, seconds: float) -> None:
-        """The importance of columns for the fastest adequate learner; `seconds` limit the number of shuffles."""
-        name = self.fastest_adequate()
-        place = self.learners.index(self.by_name[name])
-        split = self.split(Task(name, 0, 0))
-        future = self.workers.submit(permutation_importance, place, *split, seconds)
-        limit = time.perf_counter() + min(self.longest, self.time_left)
-        while not future.done() and time.perf_counter() < limit:
-            self.workers.completed([future], limit - time.perf_counter())
+    def explain_columns(self, task: Task, seconds: float) -> None:
+        """The importance of columns for the learner of a task: the automatic one, or else the first that finished."""
+        place = self.learners.index(self.by_name[task.learner])
+        future = self.workers.submit(permutation_importance, place, *self.split(task), seconds)
+        while not future.done() and self.time_left:
+            self.workers.completed([future], self.time_left)
         if not future.done():
             self.workers.stop(future)
         elif future.exception() is None:
@@ -149,6 +145,10 @@ class Race:
                 for fold in range(N_FOLDS):
                     task = Task(learner.name, 0, fold)
                     self.record(run_task(self.problem, learner, task, *self.split(task)))
+        if self.problem.is_table and self.ranked():
+            first = self.by_name[self.ranked()[0]]
+            split = self.split(Task(first.name, 0, 0))
+            self.importance = permutation_importance(self.problem, first, *split, seconds=0.5)
 
     def sample(self, n_rows: int) -> None:
         """Give all learners the same sample of the rows, with at least five of each class."""
@@ -349,15 +349,6 @@ class Race:
         _, test = self.split(task)
         predictions = self.results[task].predictions
         return float(item_losses(self.problem, test, predictions, self.options.metric).mean())
-
-    def fastest_adequate(self) -> str:
-        """The fastest of the learners that are nearly as good as the best in the first split."""
-        tasks = [Task(name, 0, 0) for name in self.by_name]
-        losses = {task: self.loss(task) for task in tasks if task in self.results}
-        guess = self.loss(Task(GUESS, 0, 0))
-        least_gain = ADEQUATE * max(guess - min(losses.values()), 0.0)
-        adequate = [task for task, loss in losses.items() if guess - loss >= least_gain]
-        return min(adequate or losses, key=lambda task: self.results[task].seconds).learner
 
     def report(self, text: str) -> None:
         """Report progress."""

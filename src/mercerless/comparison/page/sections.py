@@ -229,15 +229,17 @@ def item_map(comparison: "Comparison") -> dict[str, Any]:
     eigenvalues, vectors = np.linalg.eigh(centered)
     y, x = (vectors[:, -2:] * np.sqrt(np.maximum(eigenvalues[-2:], 0.0))).T
     places = scatter_chart("Map of the items", "first axis", "second axis", x, y)
-    codes = np.zeros(len(items), dtype=int)
+    codes, names = np.zeros(len(items), dtype=int), []
     if problem.is_classification and len(problem.classes) <= MOST_CLASSES:
         codes = np.searchsorted(problem.classes, problem.y[items])
+        names = [shorten(str(name)) for name in problem.classes]
     for code in np.unique(codes):
         own = codes == code
         places.add("dots", f"dot c{code % N_COLORS}", x[own], y[own], 2.2)
     order = np.arange(1, len(items) + 1)
     spectrum = curve_chart("Eigenvalues", "number", "eigenvalue", order, eigenvalues[::-1])
-    return {"measures": indefiniteness(K), "n": len(items), "charts": [places, spectrum]}
+    charts = [places, spectrum]
+    return {"measures": indefiniteness(K), "n": len(items), "names": names, "charts": charts}
 
 
 def columns(X: pd.DataFrame) -> list[dict[str, Any]]:
