@@ -485,14 +485,13 @@ def nystroem(
         return LowRank(landmarks, np.zeros((m, 0)), np.zeros(0), 0.0)
 
     def error_at(rank: int) -> float:
-        Z = solve_triangular(R[:rank, :rank], new[:, :rank].T, trans="T", check_finite=False).T
-        return _norm_of_all(truth - Z @ core[:rank, :rank] @ Z.T, n) / size_of_truth
+        kept = slice(rank)
+        Z = solve_triangular(R[kept, kept], new[:, kept].T, trans="T", check_finite=False).T
+        return _norm_of_all(truth - Z @ core[kept, kept] @ Z.T, n) / size_of_truth
 
     sizes = np.abs(np.diagonal(R))
-    ranks = sorted(
-        {int((sizes > cut * sizes[0]).sum()) for cut in np.geomspace(max(rtol, 1e-14), 0.1, 9)},
-        reverse=True,
-    )
+    cuts = sizes[0] * np.geomspace(max(rtol, 1e-14), 0.1, 9)
+    ranks = sorted({int((sizes > cut).sum()) for cut in cuts}, reverse=True)
     errors = [error_at(rank) for rank in ranks]
     rank = ranks[int(np.argmin(errors))]
     values, vectors = eigh(_symmetric(core[:rank, :rank]), driver="evd", check_finite=False)
@@ -510,9 +509,10 @@ def _norm_of_all(block: NDArray, n: int) -> float:
     diagonal = np.trace(squares)
     rest = squares.sum() - diagonal
     b = len(block)
-    return float(
-        np.sqrt(max(0.0, diagonal * n / b + (rest * n * (n - 1) / (b * (b - 1)) if b > 1 else 0.0)))
-    )
+    total = diagonal * n / b
+    if b > 1:
+        total += rest * n * (n - 1) / (b * (b - 1))
+    return float(np.sqrt(max(0.0, total)))
 
 
 def _indexable(kernel: Kernel, X: Any) -> Any:

@@ -391,7 +391,8 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
     sample = K[np.ix_(items, items)].astype(np.float64)
     # whether a tenth of the diagonal is below zero, a tenth above it, and both are not small
     low, high = np.quantile(np.diagonal(sample), [0.1, 0.9])
-    directed = asymmetry(sample).norm > 0.2 and min(-low, high) > 0.1 * np.abs(sample).mean()
+    has_both_signs = min(-low, high) > 0.1 * np.abs(sample).mean()
+    directed = has_both_signs and asymmetry(sample).norm > 0.2
     size = float(np.abs(sample).max()) or 1.0
     sample = (sample + sample.T) / (2 * size)
     diagonal = np.diagonal(sample)

@@ -59,7 +59,8 @@ def _equal_matrix_rows(K: NDArray) -> NDArray:
     reach = rounding * np.abs(K) @ vectors[:, :1]
     values = K @ vectors
     order = np.argsort(values[:, 0], kind="stable")
-    is_new = np.any(np.abs(np.diff(values[order], axis=0)) > reach[order[1:]], axis=1)
+    steps = np.abs(np.diff(values[order], axis=0))
+    is_new = np.any(steps > reach[order[1:]], axis=1)
     numbers = np.empty(len(K), dtype=int)
     numbers[order] = np.cumsum(np.r_[True, is_new])
     return by_appearance(numbers)
@@ -67,10 +68,12 @@ def _equal_matrix_rows(K: NDArray) -> NDArray:
 
 def join_groups(groups: NDArray, copies: NDArray) -> NDArray:
     """Numbers of the smallest sets that hold whole groups and whole sets of copies."""
-    first, second = by_appearance(groups), by_appearance(copies)
-    size = first.max() + second.max() + 2
-    links = coo_array((np.ones(len(first)), (first, first.max() + 1 + second)), shape=(size, size))
-    return connected_components(links, directed=False)[1][first]
+    first = by_appearance(groups)
+    second = by_appearance(copies) + first.max() + 1
+    size = second.max() + 1
+    links = coo_array((np.ones(len(first)), (first, second)), shape=(size, size))
+    _, component = connected_components(links, directed=False)
+    return component[first]
 
 
 def check_groups(groups: Any, n: int) -> NDArray | None:

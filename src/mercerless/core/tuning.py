@@ -77,8 +77,9 @@ def ridge_losses(matrices: HeldOut, Y: NDArray) -> NDArray:
         s, V = eigh(K, driver="evd", check_finite=False)
         projected = V.T @ (rest - mean)
         features = K_new @ V
+        positive = np.maximum(s, 0.0)[:, None]
         for k, ridge in enumerate(RIDGES):
-            predicted = features @ (projected / (np.maximum(s, 0.0) + unit * ridge)[:, None]) + mean
+            predicted = features @ (projected / (positive + unit * ridge)) + mean
             losses[fold, k] += ((predicted - Y[fold]) ** 2).sum(axis=1)
     return losses[:, losses.sum(axis=0).argmin()]
 

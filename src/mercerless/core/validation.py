@@ -289,7 +289,8 @@ def relative_asymmetry(K: NDArray) -> float:
     # blocks small enough for the processor's cache
     for rows in row_blocks(len(K), 2 * K.itemsize * len(K), 2**19):
         # only the part on and above the diagonal: the rest is its mirror image
-        worst = max(worst, float(np.abs(K[rows, rows.start :] - K[rows.start :, rows].T).max()))
+        difference = K[rows, rows.start :] - K[rows.start :, rows].T
+        worst = max(worst, largest_entry(difference))
     return worst / largest
 
 

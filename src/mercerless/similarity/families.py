@@ -92,14 +92,14 @@ class Spectral(Family):
             factors.append(changed / divisor / (changed + penalty * size))
         root = np.sqrt(known.weight)[:, None]
         coordinates = known.spectrum.enter(root * (Y - self.mean))
-        solutions = known.spectrum.leave(
-            np.stack(factors, axis=1)[:, :, None] * coordinates[:, None]
-        )
+        of_settings = np.stack(factors, axis=1)[:, :, None] * coordinates[:, None]
+        solutions = known.spectrum.leave(of_settings)
         self.coef = root * np.moveaxis(solutions, 1, 0)
 
     def scores(self, new: Any) -> NDArray:
         S = new.similarities
-        centered = S - self.columns - (S @ self.share)[:, None] + self.columns @ self.share
+        row_means = (S @ self.share)[:, None]
+        centered = S - self.columns - row_means + self.columns @ self.share
         return linear(centered, self.coef) + self.mean
 
 
@@ -201,11 +201,11 @@ class Shares(Affinities):
         first_steps = self.steps(known)
         self.after = [step @ self.onehot for step in first_steps]
         columns = []
-        for first in first_steps:
-            columns.append(first @ self.onehot)
+        for first, after_one in zip(first_steps, self.after):
+            columns.append(after_one)
             for second, after in zip(first_steps, self.after):
-                returning = np.einsum("ij,ji->i", first, second)[:, None] * self.onehot
-                columns.append(first @ after - returning)
+                returning = np.einsum("ij,ji->i", first, second)
+                columns.append(first @ after - returning[:, None] * self.onehot)
         F = np.sqrt(np.maximum(np.hstack(columns), 0.0))
         self.scale = F.std(axis=0) + 1e-6
         self.known_features = F / self.scale

@@ -207,7 +207,8 @@ def choose_column(
         average = average_of(
             values, Y[:, column], weight, classify=False, kinds=kinds, by_gain=True
         )
-        losses.append((average(values[average.kept])[:, 0] - Y[:, 0]) ** 2)
+        prediction = average(values[average.kept])
+        losses.append((prediction[:, 0] - Y[:, 0]) ** 2)
     return [0] if paired_z(losses[0], losses[1], weight) > FENCE_ERRORS else [1]
 
 

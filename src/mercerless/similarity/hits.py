@@ -350,7 +350,8 @@ def tied_logit(Phi: NDArray, onehot: NDArray, weight: NDArray, penalty: float) -
         logs = log_softmax(tied_scores(theta, Phi), axis=1)
         error = weight[:, None] * (np.exp(logs) - onehot)
         gradient = np.concatenate([np.einsum("ic,ifc->f", error, Phi), error.sum(axis=0)])
-        value = -np.sum(weight[:, None] * onehot * logs) + 0.5 * penalty * theta @ theta
+        log_loss = -np.sum(weight[:, None] * onehot * logs)
+        value = log_loss + 0.5 * penalty * theta @ theta
         return float(value), gradient + penalty * theta
 
     start = np.zeros(Phi.shape[1] + Phi.shape[2])
@@ -395,10 +396,12 @@ def predict_linked(
         without = votes.copy()
         without[test] = 0.0
         spread[test] = spread_along(P, without)[test]
-    F = np.hstack([means(one) for one in (one_step, P @ one_step - returning * votes, spread)])
+    two_steps = P @ one_step - returning * votes
+    F = np.hstack([means(one_step), means(two_steps), means(spread)])
     F = StandardScaler().fit(F[:n]).transform(F)
     if labels is None:
-        return Ridge(1.0).fit(F[:n], targets, known.weight).predict(F[n:]).reshape(len(new), -1)
+        ridge = Ridge(1.0).fit(F[:n], targets, known.weight)
+        return ridge.predict(F[n:]).reshape(len(new), -1)
     model = LogisticRegression(max_iter=500).fit(F[:n], labels, known.weight)
     proba = np.zeros((len(new), Y.shape[1]))
     proba[:, model.classes_] = model.predict_proba(F[n:])
