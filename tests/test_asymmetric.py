@@ -5,6 +5,9 @@ import warnings
 import numpy as np
 import pytest
 from conftest import frozen
+from draws import few, scales, seeds
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.lab import ask_ls, asymmetric_ridge_loo, coupled_ridge_loo
 from scipy.spatial.distance import cdist
@@ -404,3 +407,22 @@ def test_kernels_that_vanish_without_their_means_give_the_mean(coupled):
     K = 1e6 * np.subtract.outer(x, x)
     model = AsymmetricRidge("precomputed", kind="similarity", coupled=coupled, side="left")
     assert_allclose(model.fit(K, y).predict(K), y.mean(), atol=1e-5)
+
+
+# arbitrary spectra and scales
+
+
+@few
+@given(seeds, scales, st.integers(2, 12), st.booleans())
+def test_asymmetric_ridge(seed, scale, n, intercept):
+    rng = np.random.default_rng(seed)
+    K, Y = rng.normal(size=(n, n)) + 3 * np.sqrt(n) * np.eye(n), rng.normal(size=(n, 2))
+    K[0] = K[-1]  # a tie
+    found = asymmetric_ridge(scale * K, Y, 3.0 * scale, fit_intercept=intercept)
+    assert found.residual < 1e-9
+    A = np.ones((n + 1, n + 1)) * intercept
+    A[:n, :n] = K + 3.0 * np.eye(n)
+    A[n, n] = 0.0 if intercept else 1.0
+    expected = np.linalg.solve(A, np.vstack([Y, np.zeros(2)]))
+    np.testing.assert_allclose(scale * found.left, expected[:n], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.intercept_left, expected[n], rtol=1e-6, atol=1e-9)

@@ -17,8 +17,7 @@ from scipy.spatial.distance import squareform
 
 pd = pytest.importorskip("pandas")
 
-from mercerless.comparison import read_problem
-from mercerless.comparison.problem import make_problem
+from mercerless.comparison import compare, read_problem
 
 RNG = np.random.default_rng(0)
 N = 30
@@ -592,26 +591,31 @@ def test_series_of_different_lengths_are_compared_by_warping(tmp_path):
 # ---------------------------------------------------------------------------------------------- data from Python
 
 
-def test_a_selection_takes_everything_of_its_items():
+def test_a_selection_takes_everything_of_its_items(tmp_path):
     items = np.array([25, 4, 17, 5])
-    problem = make_problem(D, Y, names=IDS, groups=np.arange(N) // 2).select(items)
+    write(tmp_path, "D.csv", SQUARE.to_csv())
+    groups = pd.DataFrame({"id": IDS, "g": np.arange(N) // 2})
+    groups.to_csv(tmp_path / "g.csv", index=False)
+    files = {"labels": str(tmp_path / "y.csv"), "groups": str(tmp_path / "g.csv")}
+    problem = read_problem(str(tmp_path / "D.csv"), **files).select(items)
     assert problem.names == tuple(IDS[i] for i in items)
     np.testing.assert_array_equal(problem.X, D[np.ix_(items, items)])
-    np.testing.assert_array_equal(problem.groups, items // 2)
+    np.testing.assert_array_equal(problem.groups.astype(int), items // 2)
     np.testing.assert_array_equal(problem.y, Y[items])
 
 
 @pytest.mark.parametrize(
     "y, task", [([1, 2] * 15, "classification"), (X[:, 0], "regression"), (range(30), "regression")]
 )
-def test_whole_numbers_of_few_values_are_classes(y, task):
-    assert make_problem(X, list(y)).task == task
+def test_whole_numbers_of_few_values_are_classes(y, task, tmp_path):
+    TABLE.assign(target=list(y)).to_csv(tmp_path / "t.csv", index=False)
+    assert read_problem(str(tmp_path / "t.csv"), labels="target").task == task
 
 
 def test_labels_of_another_order_raise():
     frame, y = TABLE[["a", "b"]].set_axis(IDS), pd.Series(Y, IDS)
     with pytest.raises(ValueError, match=r"y\.loc\[X\.index\]"):
-        make_problem(frame, y.iloc[::-1])
+        compare(frame, y.iloc[::-1])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="times of child processes")

@@ -5,6 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
+from draws import definite_of, eigenvalues, few, labels_of, scales, seeds
+from hypothesis import given
+from hypothesis import strategies as st
 from oracles.dank import (
     dense_adaptation,
     dense_objective,
@@ -361,3 +364,72 @@ def test_eigenpairs_stay_when_unsupported_rows_come_in(kind):
         [expected.value, expected.gap, expected.rank],
         rtol=1e-8,
     )
+
+
+# arbitrary spectra and scales
+
+
+@few
+@given(eigenvalues, seeds, scales, st.sampled_from([0.0, 0.2]), st.sampled_from([1, 2, 60]))
+def test_quartic(values, seed, scale, epsilon, steps):
+    """Also the certificate of an answer that was cut short bounds its error."""
+    K, rng = definite_of(values, seed), np.random.default_rng(seed)
+    n, C = len(K), 2.0
+    p = labels_of(n, rng)
+    lo, hi = (
+        (np.minimum(0, C * p), np.maximum(0, C * p))
+        if epsilon == 0
+        else (np.full(n, -C), np.full(n, C))
+    )
+    scaled = Quartic(scale * K, (scale * K) ** 2, 0.3 * scale, p, lo / scale, hi / scale, epsilon)
+    found = solve_quartic(scaled, np.zeros(n), tol=1e-8, max_steps=steps)
+    unit = solve_quartic(
+        Quartic(K, K**2, 0.3, p, lo, hi, epsilon), np.zeros(n), tol=1e-8, max_steps=60
+    )
+
+    def value(v):
+        return p @ v - epsilon * np.abs(v).sum() - v @ K @ v / 2 - 0.3 / 4 * v**2 @ K**2 @ v**2
+
+    v = scale * found.v
+    assert np.all(found.v >= lo / scale) and np.all(found.v <= hi / scale) and abs(v.sum()) < 1e-9
+    best = max([value(unit.v), *(value(w) for w in random_feasible(rng, lo, hi, 20))])
+    assert best - value(v) <= found.gap * gap_scale(p, v, epsilon) * (1 + 1e-6) + 1e-9
+    if steps == 60:
+        assert found.gap <= 1e-6
+
+
+def test_an_interior_optimum_near_a_bound_is_not_moved_onto_it():
+    """Found by 2,000 draws: no multiplier is active, so that rounding decided which bounds are."""
+    K, C = definite_of([1e-3, 1e-3, 10.0, 0.5, 1.0], 4294967295), 2.0
+    p = np.array([1.0, 1.0, -1.0, 1.0, -1.0])
+    problem = Quartic(K, K**2, 0.3, p, np.minimum(0, C * p), np.maximum(0, C * p))
+    assert solve_quartic(problem, np.zeros(5), tol=1e-8).gap < 1e-8  # it was .03
+
+
+def test_one_quartic_step_is_kept():
+    """The point after the last step is certified like all others."""
+    K, p, C = definite_of([0.5, 1.0, 2.0, 10.0], 0), np.array([1.0, -1.0, 1.0, -1.0]), 2.0
+    problem = Quartic(K, K**2, 0.3, p, np.minimum(0, C * p), np.maximum(0, C * p))
+    assert solve_quartic(problem, np.zeros(4), tol=1e-8, max_steps=1).gap < 1.0
+
+
+@few
+@given(eigenvalues, seeds, scales, st.sampled_from([0.0, 0.05]))
+def test_dank(values, seed, scale, rank_penalty):
+    K, rng = definite_of(values, seed), np.random.default_rng(seed)
+    p = labels_of(len(K), rng)
+    lo, hi = np.minimum(0, 2.0 * p), np.maximum(0, 2.0 * p)
+    start = random_feasible(rng, lo, hi, 1)[0]
+
+    def solve(scale, tol):
+        return solve_dank(
+            lambda rows, columns: scale * K[np.ix_(rows, columns)], p, lo / scale, hi / scale,
+            centering_penalty=0.5 / scale, rank_penalty=rank_penalty, start=start / scale, tol=tol,
+        )  # fmt: skip
+
+    found = solve(scale, 1e-5)
+    v = scale * found.dual
+    best = dense_objective(K, p, solve(1.0, 1e-9).dual, 0.5, rank_penalty)
+    error = best - dense_objective(K, p, v, 0.5, rank_penalty)
+    assert found.gap <= 1e-5
+    assert error <= found.gap * abs(p @ v) + 1e-8 * abs(best)

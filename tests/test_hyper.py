@@ -5,6 +5,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from draws import definite_of, eigenvalues, few, scales, seeds
+from hypothesis import given
+from hypothesis import strategies as st
 from oracles.hyper import (
     all_pairs,
     full_ridge,
@@ -20,7 +23,6 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC, SVR
 
 from mercerless import HyperRidge, HyperSVR, config_context
-from mercerless.core.svm import tube_machine
 from mercerless.hyper.learning import make_design
 from mercerless.hyper.selection import LeftOutItems, constant_squares
 from mercerless.hyper.solver import (
@@ -294,12 +296,10 @@ def test_weighted_libsvm_equals_all_ordered_pairs():
     expected = full.predict(hyper(pairs)).reshape(8, 8)
     index = pair_index(8)
     reduced = pairs.reshape(8, 8, 2, -1)[index.first, index.second]
-    s = tube_machine(
-        hyper(reduced), Y[index.first, index.second], 0.5, 0.05, index.weight, tol=1e-9
-    )
-    got = (hyper(pairs, reduced) @ s.coef + s.intercept).reshape(8, 8)
+    s = SVR(kernel="precomputed", C=0.5, epsilon=0.05, tol=1e-9)
+    s.fit(hyper(reduced), Y[index.first, index.second], index.weight)
+    got = s.predict(hyper(pairs, reduced)).reshape(8, 8)
     np.testing.assert_allclose(got, expected, atol=1e-5)
-    assert 0 <= s.gap < 1e-6
 
 
 @pytest.mark.parametrize("C", [0.01, 0.1, 1.0, 10.0])
@@ -310,7 +310,10 @@ def test_admm_reaches_libsvms_objective(C):
     index = pair_index(len(X))
     pairs = take_pairs(X, index.first, index.second)
     T = target(EVERYTHING, EVERYTHING)
-    exact = tube_machine(hyper(pairs), T[index.first, index.second], C, 0.1, index.weight, tol=1e-7)
+    exact = SVR(kernel="precomputed", C=C, epsilon=0.1, tol=1e-7)
+    exact.fit(hyper(pairs), T[index.first, index.second], index.weight)
+    coef = np.zeros(len(pairs))
+    coef[exact.support_] = exact.dual_coef_[0]
     centers = hyper.centers_of(pairs)
     gram, design = hyper.gram(centers), make_design(hyper, X, centers)
     admm = svr_admm(design, target, gram, C, 0.1, tol=3e-4, max_iter=3000)
@@ -319,7 +322,7 @@ def test_admm_reaches_libsvms_objective(C):
         fit = HyperExpansion(hyper, centers, coef, b)(X)
         return coef @ gram @ coef / 2 + C * np.maximum(np.abs(fit - T) - 0.1, 0).sum()
 
-    best = objective(exact.coef * hyper.center_scale(pairs), exact.intercept)
+    best = objective(coef * hyper.center_scale(pairs), exact.intercept_[0])
     assert (objective(admm.coef, admm.intercept) - best) / best <= 1e-4
     assert admm.certificate <= 3e-4
 
@@ -826,3 +829,43 @@ def test_fitting_never_holds_the_design(landmarks):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60e6
+
+
+# arbitrary spectra and scales
+
+
+@few
+@given(eigenvalues, seeds, scales, st.booleans())
+def test_hyper_ridge(values, seed, scale, intercept):
+    K, rng = definite_of(values, seed), np.random.default_rng(seed)
+    n = len(K)
+    y, weight = rng.normal(size=n), rng.choice([1.0, 2.0], size=n)
+    found = ridge_exact(scale * K, y, weight, 0.1 * scale, intercept)
+    assert found.certificate < 1e-9
+    A = np.zeros((n + 1, n + 1))
+    A[:n, :n] = K + 0.1 * weight.sum() * np.diag(1 / weight)
+    A[n, :n] = A[:n, n] = intercept
+    A[n, n] = not intercept
+    expected = np.linalg.solve(A, np.append(y, 0.0))
+    np.testing.assert_allclose(scale * found.coef, expected[:n], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.intercept, expected[n], rtol=1e-6, atol=1e-9)
+
+
+@few
+@given(eigenvalues, seeds, scales)
+def test_hyper_tensor(values, seed, scale):
+    G, rng = definite_of(values, seed), np.random.default_rng(seed)
+    S = rng.normal(size=G.shape)
+    S = S + S.T
+    trends = [np.ones_like(S)]
+    found = TensorProblem(S, item_basis(scale * G), trends).solve(0.1 * scale, 0.3 * scale * scale)
+    unit = TensorProblem(S, item_basis(G), trends).solve(0.1, 0.3)
+    assert found.certificate < 1e-8
+    np.testing.assert_allclose(found.item_values, unit.item_values, atol=1e-6 * np.abs(S).max())
+    noisy = G + 0.1 * np.eye(len(G))
+    A = np.kron(noisy, noisy) + 0.3 * np.eye(G.size)
+    one = np.ones(G.size)
+    inverse = np.linalg.solve(A, np.column_stack([S.ravel(), one]))
+    trend = one @ inverse[:, 0] / (one @ inverse[:, 1])
+    expected = np.kron(noisy, noisy) @ (inverse[:, 0] - trend * inverse[:, 1]) + trend
+    np.testing.assert_allclose(unit.item_values.ravel(), expected, atol=1e-6 * np.abs(S).max())

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from draws import definite_of, eigenvalues, few, labels_of, matrix_of, scales, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -472,3 +473,78 @@ def test_the_gradient_is_finite_in_the_hard_case():
     result = validation_loss(K, Y, K_val, Y_val, 0.1, 0.1, 10.0, **options)
     assert np.isfinite(result.loss)
     assert np.all(np.isfinite(result.train)) and np.any(result.train != 0.0)
+
+
+# arbitrary spectra and scales
+
+
+@few
+@given(eigenvalues, seeds, scales, scales)
+def test_sphere(penalties, seed, scale, radius):
+    rng = np.random.default_rng(seed)
+    p, t = (
+        scale * np.array(penalties),
+        rng.normal(size=len(penalties)) * (rng.random(len(penalties)) < 0.7),
+    )
+    found = minimize_on_sphere(p, scale * radius * t, radius)
+    u = found.coef / radius
+    assert found.constraint_error < 1e-9 and found.is_minimum
+    assert np.all(np.isfinite(u)) and abs(np.linalg.norm(u) - 1) < 1e-9
+
+    def value(u):
+        return np.sum(p / scale * u**2, axis=-1) - 2 * u @ t  # |u|^2 is the same for all
+
+    others = rng.normal(size=(500, len(p)))
+    others = np.concatenate([others, u + 1e-3 * others])
+    others /= np.linalg.norm(others, axis=1, keepdims=True)
+    assert value(u) <= value(others).min() + 1e-8 * (1 + np.abs(penalties).max())
+
+
+@few
+@given(eigenvalues, seeds, scales)
+def test_krein_system(values, seed, scale):
+    K, rng = matrix_of(values, seed), np.random.default_rng(seed)
+    y = rng.normal(size=len(K))
+    found = solve_system(build_system(scale * K, y[:, None], rtol=1e-5), scale * 0.02, scale * 0.05)
+    fitted = (scale * K @ found.coef + found.intercept)[:, 0]
+    assert found.stationarity < 1e-9 and np.all(np.isfinite(fitted))
+    unit = solve_system(build_system(K, y[:, None], rtol=1e-5), 0.02, 0.05)
+    np.testing.assert_allclose(fitted, (K @ unit.coef + unit.intercept)[:, 0], atol=1e-7)
+    if np.abs(np.linalg.eigvalsh(K)).min() > 1e-2:  # where nothing is dropped, the dense formula
+        expected = dense_two_penalties(K, y, 0.02, 0.05)
+        np.testing.assert_allclose(
+            fitted, expected[0] if isinstance(expected, tuple) else expected, atol=1e-6
+        )
+
+
+@few
+@given(eigenvalues, seeds, st.integers(-100, 100).map(lambda power: 10.0**power))
+def test_machines_of_libsvm(values, seed, scale):
+    """The gap that we compute bounds what libsvm's answer is worse than the best of a dense search."""
+    K, rng = definite_of(values, seed), np.random.default_rng(seed)
+    n, sign = len(K), labels_of(len(K), rng)
+    C, weight = 1.0 / scale, np.ones(n)
+    machine = hinge_machines(scale * K, (sign > 0).astype(int), 2, C, weight, tol=1e-6)[0]
+    y = rng.normal(size=n)
+    tube = tube_machine(scale * K, y, C, 0.1, weight, tol=1e-6)
+
+    def loss(f, b, regression):
+        return (
+            np.maximum(0, np.abs(y - f - b) - 0.1)
+            if regression
+            else np.maximum(0, 1 - sign * (f + b))
+        )
+
+    for found, regression in ((machine, False), (tube, True)):
+        beta = scale * found.coef
+
+        def value(beta, b, regression=regression):
+            return beta @ K @ beta / 2 + loss(K @ beta, b, regression).sum()
+
+        reached = value(beta, found.intercept)
+        others = [
+            value(beta + 0.1 * step[:n], found.intercept + 0.1 * step[n])
+            for step in rng.normal(size=(300, n + 1))
+        ]
+        assert -1e-9 <= found.gap < 1e-4
+        assert reached - min(others) <= (found.gap + 1e-7) * abs(reached) + 1e-9

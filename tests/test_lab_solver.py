@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from conftest import frozen
 from contract import central_difference
+from draws import few, scales, seeds
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import lab as oracle
 from scipy.optimize import minimize
@@ -333,3 +336,38 @@ def test_iterations_of_a_fold_are_chosen_by_the_others():
         of_fold = validated.predictions[start : start + len(test)]
         start += len(test)
         assert_allclose(of_fold, kept[fold][chosen].predictions, rtol=1e-8, atol=1e-8)
+
+
+# arbitrary spectra and scales
+
+
+@few
+@given(seeds, st.integers(-70, 70).map(lambda power: 10.0**power), st.integers(3, 12))
+def test_lab_evidence(seed, scale, n):
+    """Columns scaled with the ridge's root: the same fit. The ridge is a square, so the scale is its root."""
+    rng = np.random.default_rng(seed)
+    K, Y = rng.normal(size=(n, 3)), rng.normal(size=(n, 1))
+    K[:, 2] = K[:, 1]  # rank deficient
+    none, ones = np.zeros((n, 0)), np.ones(n)
+    unit = evidence(K, none, Y, 0.1, ones)
+    found = evidence(scale * K, none, Y, 0.1 * scale**2, ones)
+    np.testing.assert_allclose(found.value, unit.value, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(scale * found.coef, unit.coef, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(unit.value, oracle.evidence(K, none, Y, 0.1), rtol=1e-8, atol=1e-9)
+
+
+@few
+@given(seeds, scales, st.integers(5, 12))
+def test_lab_interpolation(seed, scale, n):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(n, 2)), rng.normal(size=(n, 1))
+    K = np.exp(-np.square(X[:, None] - X).sum(axis=2))
+    support = np.arange(3)
+    unit = interpolation(K[:, :3], np.zeros((n, 0)), Y, 0.1, np.ones(n), support=support)
+    scaled = scale * K[:, :3]
+    found = interpolation(scaled, np.zeros((n, 0)), Y, 0.1 * scale, np.ones(n), support=support)
+    coef = np.linalg.solve(K[:3, :3] + 0.1 * np.eye(3), Y[:3])
+    np.testing.assert_allclose(
+        unit.value, np.mean(np.sum((K[3:, :3] @ coef - Y[3:]) ** 2, axis=1)), rtol=1e-8
+    )
+    np.testing.assert_allclose(found.value, unit.value, rtol=1e-7)

@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
+from draws import eigenvalues, few, labels_of, matrix_of, scales, seeds
+from hypothesis import given
 from numpy.testing import assert_allclose
+from oracles.similarity import sparse_machine_dual
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
 
 from mercerless.similarity import families as f
 from mercerless.similarity.blocks import Block
+from mercerless.similarity.linear import sparse_machine
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(60, 3))
@@ -254,3 +258,20 @@ def test_profiles_that_rounding_makes_singular_are_factorized():
     A = np.ones((50, 50), dtype=np.float32)
     triangle, _ = f.definite_factor(A, 1e-9)
     assert np.all(np.isfinite(triangle))
+
+
+# arbitrary spectra and scales
+
+
+@few
+@given(eigenvalues, seeds, scales)
+def test_sparse_machine(values, seed, scale):
+    K, rng = matrix_of(values, seed), np.random.default_rng(seed)
+    signs = labels_of(len(K), rng)
+    found = sparse_machine(scale * K, signs, 1.0 / scale)
+    assert found.gap < 1e-6
+    hinge = np.maximum(0.0, 1.0 - signs * (scale * K @ found.coef + found.intercept))
+    value = scale * np.abs(found.coef).sum() + hinge.sum()
+    assert (
+        value - sparse_machine_dual(K, signs, np.ones(len(K))) <= (found.gap + 1e-6) * value + 1e-9
+    )
