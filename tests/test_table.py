@@ -200,6 +200,32 @@ def test_time_ordered_folds_look_forward_and_intervals_cover_the_future():
     assert np.mean(covered[True]) > np.mean(covered[False]) + 0.15
 
 
+def test_intervals_after_forward_folds_are_as_wide_as_the_hardest_period_asks():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 2))
+    noise = np.where(np.arange(240) // 40 == 2, 3.0, 0.3)  # the second of five periods
+    y = X[:, 0] + noise * rng.normal(size=240)
+    model = TableRegressor(**FAST, time_ordered=True).fit(X, y)
+    half = np.diff(model.predict_interval(X, 0.8), axis=1)[:, 0] / 2.0
+    held_out = model.out_of_fold_
+    errors = np.abs(held_out.target - held_out.prediction)
+    hardest = np.sort(errors[(held_out.rows >= 80) & (held_out.rows < 120)])
+    assert_allclose(half, hardest[32])  # the quantile .8 of 40 errors, rounded up
+
+
+def test_useless_text_does_not_part_equal_rows():
+    """Rows that occur three times: whoever holds one of them out alone knows its label."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 6, (70, 4))).add_prefix("x")
+    X = pd.concat([X, X, X], ignore_index=True)
+    y = np.tile(rng.integers(0, 2, 70), 3)
+    sentences = [" ".join(rng.choice(WORDS, 6)) for _ in y]
+    plain = TableClassifier(["linear", "kernel"]).fit(X, y)
+    wider = TableClassifier(["linear", "kernel"]).fit(X.assign(more=sentences), y)
+    assert "more" in wider.encoder_.dropped_
+    assert_allclose(wider.out_of_fold_.prediction, plain.out_of_fold_.prediction)
+
+
 def test_time_ordered_is_a_time_series_split(diabetes):
     X, y, T, _ = diabetes
     ordered = TableRegressor(**FAST, time_ordered=True).fit(X, y)

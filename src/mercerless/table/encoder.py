@@ -50,15 +50,12 @@ class Training:
     Y: NDArray | None  # targets around their means (n, q)
     weight: NDArray
     folds: Sequence[Split]  # for target means, each row once in a test part
-    n_components: int
-    random_state: int
 
 
 class Part:
     """One way to encode a column. It knows the suffixes of its columns' names, and does not change after fit."""
 
     suffixes: Sequence[str]
-    is_useful = True
 
     def fit(self, column: Column, training: Training) -> NDArray:
         """The columns of numbers (n, q) of the training rows."""
@@ -138,11 +135,7 @@ class TargetMeans(Part):
 
 
 class Text(Part):
-    """Components of the words' three- and four-letter pieces, by skrub's StringEncoder.
-
-    They are useful if linear regression on them predicts left-out rows better than the mean does: components of random
-    sentences raise the log-loss of 15 tables of 400 rows by .011 +- .004.
-    """
+    """Components of the words' three- and four-letter pieces, by skrub's StringEncoder."""
 
     most_words = 5000  # of which components are learned
     most_letters = 500  # of a text; the rest is cut off
@@ -150,21 +143,30 @@ class Text(Part):
     def __init__(self, is_given: bool) -> None:
         self.is_given = is_given  # by `kinds`
 
-    def fit(self, column: Column, training: Training) -> NDArray:
+    def learn(self, column: Column, n_components: int, random_state: int) -> None:
+        """Learn the components."""
         from skrub import StringEncoder
 
         words = list(dict.fromkeys(self._read(column)))
         words = words[:: -(-len(words) // self.most_words)]
-        self.encoder = StringEncoder(
-            min(training.n_components, len(words) - 1), random_state=training.random_state
-        )
+        n_components = min(n_components, len(words) - 1)
+        self.encoder = StringEncoder(n_components, random_state=random_state)
         with np.errstate(divide="ignore", invalid="ignore"):  # texts may have the same pieces
             self.encoder.fit(as_series(words))
-        values = self.transform(column)
+        self.values: NDArray | None = self.transform(column)  # of training rows, until `fit`
+
+    def explains(self, Y: NDArray) -> bool:
+        """Whether `kinds` asks for it, or linear regression predicts left-out rows better than their mean does.
+
+        Components of random sentences raise the log-loss of 15 tables of 400 rows by .011 +- .004.
+        """
+        regression = RidgeCV([1e-6], scoring="neg_mean_squared_error").fit(self.values, Y)
+        return self.is_given or bool(-regression.best_score_ < Y.var(axis=0).mean())
+
+    def fit(self, column: Column, training: Training) -> NDArray:
+        assert self.values is not None
+        values, self.values = self.values, None
         self.suffixes = [f" {i + 1}" for i in range(values.shape[1])]
-        if training.Y is not None and not self.is_given:
-            regression = RidgeCV([1e-6], scoring="neg_mean_squared_error").fit(values, training.Y)
-            self.is_useful = -regression.best_score_ < training.Y.var(axis=0).mean()
         return values
 
     def transform(self, column: Column) -> NDArray:
@@ -329,6 +331,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Y, labels = None, None
         if y is not None:
             Y, labels = target_columns(np.asarray(y))
+        self.learn_text(columns, Y)
         folds = splits_of(assign_folds(5, n, labels=labels, random_state=self.random_state))
         return self.learn(columns, Y, check_weight(sample_weight, n), folds)
 
@@ -414,13 +417,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"X has no column to learn from: {reasons}.")
         return columns
 
+    def learn_text(self, columns: list[Column], Y: NDArray | None) -> None:
+        """Learn components of text, and drop those that do not explain the target.
+
+        Before folds are dealt: texts make equal rows different, and so part copies that folds keep together.
+        """
+        texts = [(place, part) for place, part in self._parts if isinstance(part, Text)]
+        for place, text in texts:
+            text.learn(columns[place], self.n_components, self.random_state)
+        useless = [text for _, text in texts if not (Y is None or text.explains(Y))]
+        self._parts = [pair for pair in self._parts if pair[1] not in useless] or self._parts
+        for place in {place for place, _ in texts} - {place for place, _ in self._parts}:
+            self.dropped_[self._names[place]] = "is text that does not explain the target"
+
     def learn(
         self, columns: list[Column], Y: NDArray | None, weight: NDArray, folds: Sequence[Split]
     ) -> NDArray:
         """Fit the parts of all columns; returns the encoded training rows."""
         if Y is not None:
             Y = Y - np.average(Y, axis=0, weights=weight)
-        training = Training(Y, weight, folds, self.n_components, self.random_state)
+        training = Training(Y, weight, folds)
         with sklearn.config_context(transform_output="default"):
             blocks = [part.fit(columns[place], training) for place, part in self._parts]
         A = np.hstack(blocks)
@@ -429,13 +445,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Z[:, units.order] = units(A)
         self._kept = np.arange(A.shape[1])
         sources = self.sources_
-        kept = first_of_copies(Z)
-        is_useful = np.array([part.is_useful for _, part in self._parts for _ in part.suffixes])
-        useful = kept[is_useful[kept]]
-        self._kept = useful if len(useful) else kept
+        self._kept = first_of_copies(Z)
         for place in np.setdiff1d(sources, self.sources_):
-            reason = "is constant, a copy, or text that does not explain the target"
-            self.dropped_[columns[place].name] = reason
+            self.dropped_[columns[place].name] = "is constant or a copy of another column"
         return A[:, self._kept]
 
     def _parts_of(self, column: Column, has_target: bool) -> Sequence[Part]:

@@ -40,7 +40,7 @@ from mercerless.core.validation import (
 )
 from mercerless.table.columns import Column, as_frame, is_lazy, lazily, row_codes, rows_of
 from mercerless.table.encoder import Dates, TableEncoder
-from mercerless.table.intervals import Scatter
+from mercerless.table.intervals import Periods, Scatter
 from mercerless.table.members.base import Member, Rows
 from mercerless.table.members.kernel import kernel_members
 from mercerless.table.members.linear import Linear
@@ -48,7 +48,9 @@ from mercerless.table.members.trees import Boosted, Randomized
 from mercerless.table.target import ClassTarget, NumberTarget
 from mercerless.table.views import Standard, isolated
 
-ALL_FOLDS = 2500  # rows up to which every row is held out once; of more, a fifth is held out
+ALL_FOLDS = 2500  # rows up to which every row is held out once
+#: Held out of more rows, but at most a fifth. A tenth of 10,000 rows, so that trees need not learn again, saves 10 % of
+#: the processor time but raises the errors of 12 tables by 3 +- 2 %.
 MOST_HELD_OUT = 2500
 #: Of the average toward equal weights, for numbers and for classes: 15 instead of 3 lowers the squared errors of 51
 #: tables by .9 +- .3 %.
@@ -223,6 +225,7 @@ class _Table(ConformalMixin, FittedEstimator):
         groups, and their predictions by averages of other rows.
         """
         Y = target(y)
+        self.encoder_.learn_text(training.columns, Y[:, : target.n_encoded])
         folds = self._folds(training, y)
         Z = self._encode(training, Y[:, : target.n_encoded], folds)
         labels = y if is_classifier(self) else None
@@ -345,9 +348,11 @@ class TableRegressor(RegressorMixin, _Table):
     kinds : dict or None, default=None
         The kinds of columns that should not be inferred, as in `TableEncoder`.
     cv : int, splitter, iterable or None, default=None
-        How rows are held out. None means five folds up to 2500 rows, and a fifth of more rows (at most 2500).
+        How rows are held out. None means five folds up to 2500 rows, and a fifth of more rows (at most 2500). If
+        all folds of a splitter look forward, intervals are as wide as the hardest of their periods asks.
     time_ordered : bool, default=False
-        Whether the rows are in the order of time: then members are judged on rows later than those they learned from.
+        Whether the rows are in the order of time: then members are judged on rows later than those they learned from,
+        and intervals are as wide as the hardest of five periods asks.
     max_rows : int, default=500_000
         Rows from which the model learns; of more, a random sample.
     random_state : int, RandomState or None, default=0
@@ -416,7 +421,14 @@ class TableRegressor(RegressorMixin, _Table):
         constant = leave_one_out_constant(truth, rows.weight)
         warn_if_useless(errors**2, constant, name, rows.weight)
         self.out_of_fold_ = OutOfFold(training.used[places], predicted, truth, groups)
-        self._scatter = Scatter.fit(rows.Z, standard, errors, groups, self._seed)
+        splits = training.splits or []
+        self._scatter: Scatter | Periods
+        if splits and all(train.max() < test.min() for train, test in splits):
+            starts = np.sort([test.min() for _, test in splits])
+            period = np.searchsorted(starts, places, side="right")
+            self._scatter = Periods(errors, period, groups)
+        else:
+            self._scatter = Scatter.fit(rows.Z, standard, errors, groups, self._seed)
 
     def predict(self, X: Any) -> NDArray:
         """Predict targets, lazily for data of Dask.
@@ -520,9 +532,8 @@ class TableClassifier(ClassifierMixin, _Table):
         present, first = np.unique(training.y, return_index=True)
         if len(present) < 2:
             raise ValueError("y has one class only among the rows that are used.")
-        rows, places, groups, averages = self._learn(
-            training, labels, ClassTarget(len(present)), progress
-        )
+        target = ClassTarget(len(present))
+        rows, places, groups, averages = self._learn(training, labels, target, progress)
         self.classes_ = classes[present]
         self._rank = labels[first]
         truth = np.searchsorted(present, training.y[places])

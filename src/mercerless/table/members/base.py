@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,8 +88,8 @@ class Member:
         return outputs
 
 
-def log_probabilities(model: Any, Z: NDArray, n_classes: int) -> NDArray:
-    """Logarithms of a classifier's probabilities; classes that it has not seen have the smallest."""
-    proba = np.full((len(Z), n_classes), SMALLEST)
-    proba[:, model.classes_] = np.maximum(model.predict_proba(Z), SMALLEST)
-    return log_softmax(np.log(proba), axis=1)
+def log_probabilities(proba: NDArray, classes: NDArray, n_classes: int) -> NDArray:
+    """Logarithms of probabilities of some classes; classes that a model has not seen have the smallest."""
+    smallest = np.full((len(proba), n_classes), SMALLEST)
+    smallest[:, classes] = np.maximum(proba, SMALLEST)
+    return log_softmax(np.log(smallest), axis=1)

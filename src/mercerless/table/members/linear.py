@@ -37,5 +37,6 @@ class Linear(Member):
 
     def predict(self, Z: NDArray) -> NDArray:
         if self.n_classes:
-            return log_probabilities(self.model, Z, self.n_classes)
+            proba = self.model.predict_proba(Z)
+            return log_probabilities(proba, self.model.classes_, self.n_classes)
         return self.model.predict(Z).reshape(len(Z), -1)
