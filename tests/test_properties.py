@@ -694,9 +694,12 @@ def generators_are_left_alone(case):
     close(actual, expected(case), 0.0)
 
 
-@holds_for(only=lambda case: "random_state" in case.parameters)
-def a_seed_decides(case):
-    one, other = (answers(case, random_state=np.random.RandomState(5)) for _ in range(2))
+GENERATORS = {"RandomState": np.random.RandomState, "Generator": np.random.default_rng}
+
+
+@holds_for(values=GENERATORS, only=lambda case: "random_state" in case.parameters)
+def a_seed_decides(case, value):
+    one, other = (answers(case, random_state=GENERATORS[value](5)) for _ in range(2))
     close(other, one, 0.0)
 
 

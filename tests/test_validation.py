@@ -388,3 +388,16 @@ def test_a_matrix_that_knows_its_items_is_a_frame_with_names():
     np.testing.assert_allclose(DissimilarityKernel().fit_transform(DistanceMatrix()), centered)
     with pytest.raises(ValueError, match="the same row labels in different orders"):
         model.fit(DistanceMatrix(), pd.Series(X[:, 0], index=names)[::-1])
+
+
+def test_generators_of_both_kinds_draw_and_none_is_not_the_global_one():
+    draws = []
+    for seed in range(20):
+        one, other = (v.check_random_state(np.random.default_rng(seed)) for _ in range(2))
+        draws.append(one.uniform())
+        assert draws[-1] == other.uniform()
+    assert len(set(draws)) == 20
+    np.random.seed(0)  # noqa: NPY002
+    assert v.check_random_state(None).uniform() != np.random.RandomState(0).uniform()
+    own = np.random.RandomState(3)
+    assert v.check_random_state(own) is own
