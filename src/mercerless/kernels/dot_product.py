@@ -201,8 +201,9 @@ class SphericalPolynomial(_InnerProduct):
 
 def _power(p: NDArray, degree: int) -> NDArray:
     """A positive whole power, in place, by squaring: `numpy.power` takes a hundred times as long for negative bases."""
-    base = p.copy()
-    for digit in f"{degree:b}"[1:]:
+    digits = f"{degree:b}"[1:]
+    base = p.copy() if "1" in digits else p
+    for digit in digits:
         p *= p
         if digit == "1":
             p *= base

@@ -65,12 +65,13 @@ class Tanimoto(Kernel):
 
     def _evaluate(self, X, Y, out, prepared, rows, columns):
         U, V, uu, vv = prepared
+        uu = uu[rows]
+        vv = vv[columns]
         common = np.matmul(U[rows], V[columns].T, out=out)
-        total = uu[rows][:, None] + vv[columns]
+        total = np.add.outer(np.where(uu > 0, uu, 1), vv)  # no zeros, even for empty rows
         total -= common
-        both_empty = total == 0
-        np.divide(common, total, out=out, where=~both_empty)
-        out[both_empty] = 1.0
+        np.divide(common, total, out=out)
+        out[np.ix_(uu == 0, vv == 0)] = 1.0
 
 
 #: Kernels of sparse rows by name.
