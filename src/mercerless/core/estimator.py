@@ -162,9 +162,8 @@ class KernelEstimator(FittedEstimator):
         given = self.kernel
         if is_precomputed(given) and not is_dask(X):
             X = align_matrix(X, may_cut=get_tags(self).input_tags.pairwise)
-            check_matrix(X)
             self._column_labels = labels_of(X)
-            X = validate_data(self, X, dtype=[np.float64, np.float32])
+            X = self._check_rows(X)
             check_consistent_length(X, weight)
             return Precomputed(), X
         if issparse(X) and get_tags(self).input_tags.sparse:
@@ -182,7 +181,7 @@ class KernelEstimator(FittedEstimator):
             self.n_features_in_ = X.shape[1]
         else:
             self._column_labels = labels_of(X)
-            X = validate_data(self, X, dtype=[np.float64, np.float32])
+            X = self._check_rows(X)
         check_consistent_length(X, weight)
         weight = weights_or_ones(weight, len(X))
         used = np.flatnonzero(weight)
@@ -218,8 +217,16 @@ class KernelEstimator(FittedEstimator):
             return X
         if is_precomputed(self.kernel):
             X = align_columns(X, self._column_labels, complete=True)
-            check_matrix(X)
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return self._check_rows(X, reset=False)
+
+    def _check_rows(self, X: Any, **options: Any) -> NDArray:
+        """Rows of finite numbers; of a matrix of comparisons the first that is missing is named."""
+        try:
+            return validate_data(self, X, dtype=[np.float64, np.float32], **options)
+        except ValueError:
+            if is_precomputed(self.kernel):
+                check_matrix(X)
+            raise
 
     def _reverse_rows(self, reverse: ArrayLike, shape: tuple[int, ...]) -> NDArray:
         """Check `reverse`, the other direction of new rows of a precomputed matrix; both have this shape."""
@@ -239,7 +246,7 @@ class KernelEstimator(FittedEstimator):
         """Rows of a numeric table, checked as in scikit-learn, or objects as they are: a list is not looked into."""
         items = as_items(X)
         if items.ndim == 2:
-            return validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
+            return self._check_rows(X, reset=reset)
         if reset:  # the model's own
             items = items.copy()
             for i, item in enumerate(items):

@@ -132,16 +132,17 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.startswith("dask.array")
 
 
-def check_matrix(X: Any, name: str = "X") -> None:
+def check_matrix(X: Any) -> None:
     """Raise if a matrix of comparisons, as it was given, has missing entries."""
     array = np.asarray(X) if hasattr(X, "__array__") else np.empty(0)
-    if array.ndim == 2 and array.dtype.kind == "f" and not np.isfinite(array).all():
-        row, column = np.argwhere(~np.isfinite(array))[0]
+    if array.ndim != 2 or array.dtype.kind != "f":
+        return
+    for row, column in np.argwhere(~np.isfinite(array)):  # the first
         raise ValueError(
-            f"{name} has comparisons that are NaN or infinite, the first in row {row}, column {column}; "
+            f"X has comparisons that are NaN or infinite, the first in row {row}, column {column}; "
             "compare these items again, leave out their rows and columns, or put "
             "mercerless.spectra.GapFiller() before the estimator."
-        )
+        ) from None
 
 
 def check_random_state(random_state: Any) -> np.random.RandomState:
