@@ -341,6 +341,13 @@ REFUSED = {
     ),
     "unknown format": ("t.csv", CSV, {"format": "docx"}, "format='docx' is not known"),
     "sheets": ("t.xlsx", None, COLUMN, "--sheet NAME"),
+    "a sheet of text": ("t.csv", CSV, {**COLUMN, "sheet": "2"}, "--sheet is for excel files"),
+    "several separators": (
+        "t.csv",
+        CSV,
+        {**COLUMN, "sep": "ab"},
+        "--sep 'ab' is not one character",
+    ),
 }
 
 

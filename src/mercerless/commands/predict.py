@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         frame = predictions(estimator, about, new, args)
     text = frame.map(harmless).to_csv(index=False)
     output.write_text(text, encoding="utf-8" if text.isascii() else "utf-8-sig")
-    print(f"{len(frame):,} predictions\n{output}")
+    print(f"predictions: {len(frame):,}\n{output}")
     return 0
 
 

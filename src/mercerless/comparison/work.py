@@ -11,11 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
+from multiprocessing import resource_tracker
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.backend import resource_tracker as loky_tracker
 from joblib.externals.loky.cloudpickle_wrapper import dumps
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
@@ -113,8 +115,21 @@ def run_task(
 # ---------------------------------------------------------------------------------------------------------- processes
 
 
+def start_uninterrupted(pool: ProcessPoolExecutor) -> Future:
+    """Start the process of a pool so that Ctrl-C goes to the main process only, also during imports."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        return pool.submit(os.getpid)
+    for tracker in (resource_tracker, loky_tracker):
+        tracker.ensure_running()  # its start would allow interrupts again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return pool.submit(os.getpid)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def start_worker() -> None:
-    """Leave Ctrl-C to the main process, and import what fits need before the first task."""
+    """Import what fits need before the first task."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
     with suppress(ImportError):
@@ -154,10 +169,7 @@ class Workers:
     def _start(self) -> None:
         threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         pool = ProcessPoolExecutor(1, initializer=start_worker, env=dict.fromkeys(threads, "1"))
-        change_mask = getattr(signal, "pthread_sigmask", lambda *_: None)  # none on Windows
-        before = change_mask(signal.SIG_BLOCK, {signal.SIGINT})  # of the new process
-        self._idle[pool] = pool.submit(os.getpid)
-        change_mask(signal.SIG_SETMASK, before)
+        self._idle[pool] = start_uninterrupted(pool)
 
     @property
     def is_ready(self) -> bool:

@@ -8,7 +8,7 @@ from itertools import dropwhile, islice, pairwise
 import numpy as np
 import pandas as pd
 
-from mercerless.comparison.read.files import File
+from mercerless.comparison.read.files import File, ReadError
 from mercerless.comparison.read.options import ReadOptions
 
 #: Words that mean a gap: those of pandas without "None", which is also the name of a class, and "?".
@@ -28,7 +28,7 @@ def read_delimited(file: File, options: ReadOptions) -> pd.DataFrame:
     """The cells of a text file; `attrs["header"]` says whether it has a header."""
     comments, lines = split_comments(split_lines(file.text))
     if not lines:
-        raise ValueError(f"{file.name!r} has no rows.")
+        raise ReadError(f"{file.name!r} has no rows.")
     mark = find_mark(lines, options)
     rows = join_quoted(lines, mark)
     if is_triangle(widths_of(rows[:N_LINES], mark)) and is_triangle(widths_of(rows, mark)):
@@ -38,7 +38,7 @@ def read_delimited(file: File, options: ReadOptions) -> pd.DataFrame:
     check_widths(rows, mark, width, file.name)
     is_header = has_header(first, rows, mark, width, file, options)
     if is_header and len(rows) == 1:
-        raise ValueError(f"{file.name!r} has a header and no rows below it.")
+        raise ReadError(f"{file.name!r} has a header and no rows below it.")
     frame = parse(rows[is_header:], mark, width, file, options)
     above = cells_of([comments[-1].lstrip("#")], mark)[0] if comments else []
     is_commented = not is_header and options.header is None and len(above) == width > 1
@@ -97,7 +97,7 @@ def find_mark(lines: list[str], options: ReadOptions) -> str:
     if options.sep is not None:
         mark = NAMED_MARKS.get(options.sep.lower(), options.sep)
         if len(mark) != 1:
-            raise ValueError(
+            raise ReadError(
                 f"--sep {options.sep!r} is not one character, and not one of {', '.join(NAMED_MARKS)}."
             )
         return mark
@@ -119,7 +119,7 @@ def check_widths(rows: list[str], mark: str, width: int, name: str) -> None:
             n_cells = len(row.split()) if mark == " " else row.count(mark) + 1
         is_short_header = number == 1 and n_cells == width - 1
         if n_cells != width and not is_short_header:
-            raise ValueError(
+            raise ReadError(
                 f"{name!r}: line {number} has {n_cells} cells, most lines {width}; correct or delete it, "
                 "or name the separator with --sep."
             )
@@ -139,7 +139,7 @@ def read_triangle(rows: list[list[str]], name: str) -> pd.DataFrame:
         for i, row in enumerate(values):
             K[i, : len(row)] = row
     except ValueError:
-        raise ValueError(f"{name!r} has a triangle of cells that are not all numbers.") from None
+        raise ReadError(f"{name!r} has a triangle of cells that are not all numbers.") from None
     return pd.DataFrame(K + np.tril(K, -1).T, names, names)
 
 
@@ -172,7 +172,7 @@ def has_header(
         return True
     if words == set(cells):
         if width == 1 and below[0].is_unique:
-            raise ValueError(
+            raise ReadError(
                 f"{file.name!r}: is the first line, {first[0][:30]!r}, a header or a string like the "
                 "others? Add --header yes, --header no, or --format lines for a list of strings."
             )
@@ -185,7 +185,7 @@ def has_header(
     are_years = all(number.is_integer() for number in numbers)
     has_decimals = all(below[j].dtype.kind == "f" for j in has_numbers)
     if len(set(numbers)) == len(numbers) > 1 and are_years and has_decimals:
-        raise ValueError(
+        raise ReadError(
             f"{file.name!r}: does the first line, {', '.join(first[:4])}, name the columns? Add "
             "--header yes or --header no."
         )
@@ -199,7 +199,7 @@ def name_columns(first: list[str], width: int, name: str) -> list[str]:
     header[1:] = [cell or f"column {j}" for j, cell in enumerate(header[1:], 2)]
     if len(set(header)) < len(header):
         twice = next(cell for cell in header if header.count(cell) > 1)
-        raise ValueError(
+        raise ReadError(
             f"{name!r}: two columns have the name {twice!r}; rename one, or add --header no if the "
             "first line is data."
         )
@@ -232,7 +232,7 @@ def parse(
             )
     except (ValueError, pd.errors.ParserWarning) as error:
         reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise ValueError(
+        raise ReadError(
             f"{file.name!r} cannot be divided into cells: {reason}; name the separator with --sep."
         ) from None
     return frame.copy()  # a block of memory per type and not per column
@@ -247,7 +247,7 @@ def check_decimals(frame: pd.DataFrame, name: str, options: ReadOptions) -> None
         bare = " ".join(cells).replace(",", "").replace(".", "")
         example = next((cell for cell in cells if "," in cell or " " in cell), None)
         if example is not None and all(map(is_number, bare.split())):
-            raise ValueError(
+            raise ReadError(
                 f"{name!r}: are the cells of the column {column!r}, such as {example!r}, numbers? If so, "
                 "add --decimal , or delete the marks of thousands, or name what separates cells with "
                 "--sep space, tab, comma or semicolon; if they are words, add --decimal ."

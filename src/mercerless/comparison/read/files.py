@@ -52,6 +52,10 @@ DECOMPRESS: dict[bytes, Callable[[bytes], bytes]] = {
 COMPRESSED = (".gz", ".bz2", ".xz")
 
 
+class ReadError(ValueError):
+    """What is wrong with a file, in a sentence for its user."""
+
+
 @dataclass(frozen=True)
 class File:
     """A file in memory, decompressed."""
@@ -69,7 +73,7 @@ class File:
         except UnicodeDecodeError:
             text = self.content.decode("cp1252", errors="replace")
         if "\0" in text[:4096]:
-            raise ValueError(f"{self.name!r} is not text; name its format with --format.")
+            raise ReadError(f"{self.name!r} is not text; name its format with --format.")
         return text
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mercerless.comparison.read.delimited import GAPS, read_delimited, split_lines
-from mercerless.comparison.read.files import File
+from mercerless.comparison.read.files import File, ReadError
 from mercerless.comparison.read.items import Column, Items, Pairs
 from mercerless.comparison.read.options import MATRICES, ReadOptions
 from mercerless.core.optional import import_optional
@@ -28,13 +28,14 @@ SCORES = ("bitscore", "bits", "bit score")
 
 def read_content(file: File, options: ReadOptions) -> Content:
     """Read a file by its format; damage becomes one sentence."""
+    for option, form in {"sheet": "excel", "array": "npz"}.items():
+        if getattr(options, option) is not None and file.format != form:
+            raise ReadError(f"--{option} is for {form} files, but {file.name!r} is {file.format}.")
     try:
         return READERS[file.format](file, options)
-    except (ImportError, MemoryError):
+    except (ImportError, MemoryError, ReadError):
         raise
     except Exception as error:
-        if isinstance(error, ValueError) and repr(file.name) in str(error):
-            raise
         reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "damaged"
         raise ValueError(
             f"{file.name!r} cannot be read as {file.format}: {reason}; if it is another format, name "
@@ -112,7 +113,7 @@ def read_excel(file: File, options: ReadOptions) -> pd.DataFrame:
     filled = [name for name, sheet in sheets.items() if sheet.size]
     chosen = filled if options.sheet is None else [named.get(options.sheet)]
     if len(chosen) != 1 or chosen[0] is None:
-        raise ValueError(
+        raise ReadError(
             f"{file.name!r} has the sheets {', '.join(map(repr, sheets))}; choose one with cells by "
             "--sheet NAME."
         )
@@ -123,7 +124,7 @@ def check_header(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     """Raise if the first row of a sheet is a title and not the header."""
     unnamed = [str(column).startswith("Unnamed: ") for column in frame.columns]
     if sum(unnamed) > max(1, frame.shape[1] // 2):
-        raise ValueError(
+        raise ReadError(
             f"{name!r}: the first row of the sheet does not name its columns; delete the rows above "
             "the header."
         )

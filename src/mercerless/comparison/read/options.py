@@ -40,7 +40,7 @@ class ReadOptions:
         for name, allowed in choices.items():
             value = getattr(self, name)
             if value is not None and value not in allowed:
-                listed = ", ".join(allowed)
+                listed = ", ".join(map(repr, allowed))
                 raise ValueError(f"{name}={value!r} is not known; use one of {listed}.")
 
     def as_dict(self) -> dict[str, Any]:

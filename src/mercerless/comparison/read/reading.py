@@ -53,7 +53,6 @@ def read_problem(path: str, **options: Any) -> Problem:
     assert labels is not None
     X, names, kind = settle(items, labels.names, said, notes)
     n_items = X.shape[0] if hasattr(X, "shape") else len(X)
-    is_column = said.labels is not None and items.labels is not None
     problem = make_problem(
         X,
         labels.align(names, n_items, "labels"),
@@ -64,7 +63,7 @@ def read_problem(path: str, **options: Any) -> Problem:
         names=names,
         notes=notes,
         name=path.rpartition("/")[2],
-        target=said.labels if is_column else "y",
+        target=(said.labels or "y").rpartition("/")[2],
         path=path,
         options=said,
     )
