@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,15 +182,11 @@ def start_workers(args: argparse.Namespace) -> "Workers":
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """A progress bar on a terminal, and nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield silent
-        return
-    try:
-        from rich.progress import Progress as Bar
-    except ImportError:
+    if not sys.stderr.isatty() or find_spec("rich") is None:
         yield silent
         return
     from rich.console import Console
+    from rich.progress import Progress as Bar
 
     with Bar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=1)

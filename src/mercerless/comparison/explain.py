@@ -51,8 +51,8 @@ def permutation_importance(
             break
         shuffled = X[name].iloc[order].set_axis(X.index)
         rises.setdefault(name, []).append(loss(X.assign(**{name: shuffled})) - unchanged)
-    mean = np.array([np.mean(values) for values in rises.values()])
-    spread = np.array([np.std(values) for values in rises.values()])
+    table = pd.DataFrame.from_dict(rises, orient="index")
+    mean, spread = table.mean(axis=1).to_numpy(), table.std(axis=1, ddof=0).to_numpy()
     return Importance(learner.title, list(rises), mean, spread, len(rows))
 
 

@@ -231,7 +231,6 @@ def krein_machine(problem: Problem) -> BaseEstimator:
     return choose(problem, calibrate(steps), scale_target(steps))
 
 
-LINEAR: dict[str, Sequence[Any]] = {"logisticregression__C": (0.01, 0.1, 1.0, 10.0, 100.0)}
 BOOSTING = {
     "learning_rate": (0.03, 0.1),
     "max_leaf_nodes": (8, 31),
@@ -251,10 +250,11 @@ def grids(problem: Problem) -> dict[str, dict[str, Sequence[Any]]]:
     """The grids of the learners of tables and of neighbors."""
     is_classification = problem.is_classification
     kind = "classifier" if is_classification else "regressor"
-    alphas: dict[str, Sequence[Any]] = {"ridge__alpha": (0.01, 1.0, 100.0)}
     inner = "estimator__svc" if is_classification else "regressor__svr"
     return {
-        "linear": dict(LINEAR) if is_classification else alphas,
+        "linear": {"logisticregression__C": (0.01, 0.1, 1.0, 10.0, 100.0)}
+        if is_classification
+        else {"ridge__alpha": (0.01, 1.0, 100.0)},
         "boosting": below(f"histgradientboosting{kind}", BOOSTING),
         "forest": below(f"extratrees{kind}", FOREST),
         "neighbors": below(f"kneighbors{kind}", NEIGHBORS),

@@ -20,8 +20,14 @@ N_SHUFFLES = 199
 CHANCE = 0.05
 #: Classes are unbalanced if the smallest has a smaller share.
 BALANCED = 0.2
-#: Grades of the statistics, in the order of sentences.
-GRADES = ("better", "probably better", "not distinguishable", "probably worse", "worse")
+#: Grades of the statistics in the order of sentences, and their words.
+GRADES = {
+    "better": "better than",
+    "probably better": "probably better than",
+    "not distinguishable": "not distinguishable from",
+    "probably worse": "probably worse than",
+    "worse": "worse than",
+}
 #: A learner that predicts faster by this factor is named.
 MUCH_FASTER = 3.0
 
@@ -140,11 +146,7 @@ def compared(comparison: "Comparison", name: str) -> str:
         if i != place:
             grade = comparison.judgment.grade(place, i)
             titles.setdefault(grade, []).append(lower(comparison.titles[rival]))
-    parts = [
-        f"{grade} {'from' if grade == 'not distinguishable' else 'than'} {listed(titles[grade])}"
-        for grade in GRADES
-        if grade in titles
-    ]
+    parts = [f"{words} {listed(titles[key])}" for key, words in GRADES.items() if key in titles]
     if not parts:
         return (
             "No other learner finished, so it is not compared with anything but a constant guess."

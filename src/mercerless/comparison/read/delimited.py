@@ -60,8 +60,7 @@ def split_lines(text: str) -> list[str]:
 def split_comments(lines: list[str]) -> tuple[list[str], list[str]]:
     """The lines with # above the table, and the table."""
     table = list(dropwhile(lambda line: not line.strip() or line.startswith("#"), lines))
-    above = lines[: len(lines) - len(table)]
-    return [line for line in above if line.strip()], table
+    return list(filter(str.strip, lines[: len(lines) - len(table)])), table
 
 
 def join_quoted(lines: list[str], mark: str, most: int | None = None) -> list[str]:
