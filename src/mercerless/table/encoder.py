@@ -151,9 +151,10 @@ class Text(Part):
         words = words[:: -(-len(words) // self.most_words)]
         n_components = min(n_components, len(words) - 1)
         self.encoder = StringEncoder(n_components, random_state=random_state)
-        with np.errstate(divide="ignore", invalid="ignore"):  # texts may have the same pieces
+        texts_may_be_alike = np.errstate(divide="ignore", invalid="ignore")
+        with texts_may_be_alike, sklearn.config_context(transform_output="default"):
             self.encoder.fit(as_series(words))
-        self.values: NDArray | None = self.transform(column)  # of training rows, until `fit`
+            self.values: NDArray | None = self.transform(column)  # of training rows, until `fit`
 
     def explains(self, Y: NDArray) -> bool:
         """Whether `kinds` asks for it, or linear regression predicts left-out rows better than their mean does.
@@ -422,13 +423,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Before folds are dealt: texts make equal rows different, and so part copies that folds keep together.
         """
-        texts = [(place, part) for place, part in self._parts if isinstance(part, Text)]
-        for place, text in texts:
-            text.learn(columns[place], self.n_components, self.random_state)
-        useless = [text for _, text in texts if not (Y is None or text.explains(Y))]
-        self._parts = [pair for pair in self._parts if pair[1] not in useless] or self._parts
-        for place in {place for place, _ in texts} - {place for place, _ in self._parts}:
-            self.dropped_[self._names[place]] = "is text that does not explain the target"
+        useless = []
+        for place, part in self._parts:
+            if isinstance(part, Text):
+                part.learn(columns[place], self.n_components, self.random_state)
+                if Y is not None and not part.explains(Y):
+                    useless.append((place, part))
+        if len(useless) == len(self._parts):
+            return  # there is nothing else to learn from
+        for pair in useless:
+            self._parts.remove(pair)
+        encoded = {place for place, _ in self._parts}
+        for place, _ in useless:
+            if place not in encoded:
+                self.dropped_[self._names[place]] = "is text that does not explain the target"
 
     def learn(
         self, columns: list[Column], Y: NDArray | None, weight: NDArray, folds: Sequence[Split]
