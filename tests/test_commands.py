@@ -52,7 +52,9 @@ def test_without_a_file_the_demo_runs(folder, capsys):
     assert "digit shapes" in (folder / "demo.html").read_text()
 
 
-@pytest.mark.parametrize("learner", ["table", "linear", "boosting"])
+@pytest.mark.parametrize(
+    "learner", [pytest.param("table", marks=pytest.mark.slow), "linear", "boosting"]
+)
 def test_fit_and_predict_a_table(learner):
     assert run("fit", "t.csv", "--labels", "target", "--learner", learner) == 0
     options = ["--probabilities", *(["--coverage", "0.9"] if learner == "table" else [])]

@@ -83,6 +83,19 @@ def test_projection_equals_newton_and_is_feasible(scale):
         np.testing.assert_allclose(v, other, rtol=0, atol=1e-12 * scale)
 
 
+def test_projections_onto_many_boxes():
+    """Of machines of classes, whose boxes have a corner at zero, and of others; some have few rows off their bounds."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        n, C, size = rng.integers(2, 40), *10 ** rng.uniform(-1, 1, size=2)
+        lo, hi = -C * rng.random(n), C * rng.random(n)
+        if seed % 2:
+            p = labels_of(n, rng)
+            lo, hi = np.minimum(0, C * p), np.maximum(0, C * p)
+        z = size * rng.normal(size=n)
+        np.testing.assert_allclose(project(z, lo, hi), newton_projection(z, lo, hi), atol=1e-12)
+
+
 def test_snap_keeps_zeros():
     lo, hi = np.zeros(6), np.array([1.0, 1, 1, 0, 0, 0])
     lo[3:] = -1.0

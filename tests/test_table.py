@@ -65,7 +65,7 @@ def test_classification_has_a_small_log_loss(cancer, classifier):
     assert loss(classifier, *cancer[2:]) < 0.12
 
 
-@pytest.mark.parametrize("load", [load_iris, load_wine])
+@pytest.mark.parametrize("load", [load_iris, pytest.param(load_wine, marks=pytest.mark.slow)])
 def test_several_classes(load):
     X, y = load(return_X_y=True)
     model = TableClassifier().fit(X[::2], y[::2])
