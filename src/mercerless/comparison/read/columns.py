@@ -21,7 +21,9 @@ def is_file(text: str) -> bool:
 
 def read_column(text: str, what: str) -> Column:
     """The column of a file that ``FILE`` or ``FILE:COLUMN`` names."""
-    path, name = (text, None) if Path(text).is_file() else text.rpartition(":")[::2]
+    path, name = text, None
+    if not Path(text).is_file():
+        path, _, name = text.rpartition(":")
     content = read_content(open_file(path), ReadOptions(kind="table", decimal="."))
     if isinstance(content, dict):
         content = pd.DataFrame({key: np.ravel(array) for key, array in content.items()})
@@ -37,8 +39,10 @@ def read_column(text: str, what: str) -> Column:
     if name not in frame:
         listed = ", ".join(map(str, frame.columns))
         raise ValueError(f"{path!r} has no column {name!r}; it has {listed}.")
-    others = frame.drop(columns=name).iloc[:, :1].astype(str)
-    names = [cell.strip() for cell in others.iloc[:, 0]] if others.shape[1] else None
+    others = frame.drop(columns=name)
+    names = None
+    if others.shape[1]:
+        names = [cell.strip() for cell in others.iloc[:, 0].astype(str)]
     return Column(frame[name].to_numpy(), names, repr(path))
 
 
@@ -50,10 +54,12 @@ def column_of(items: Items, options: ReadOptions, what: str) -> Column | None:
         return column
     if text is not None and is_file(text):
         return read_column(text, what)
-    names = list(items.X.columns) if isinstance(items.X, pd.DataFrame) else []
-    names = [] if names == items.names else names  # of a matrix
-    shown = ", ".join(names[:12]) + (" and others" if len(names) > 12 else "")
-    columns = f"; the columns are {shown}" if names else ""
+    columns = ""
+    is_frame = isinstance(items.X, pd.DataFrame) and len(items.X.columns) > 0
+    if is_frame and list(items.X.columns) != items.names:  # a matrix has a column per item
+        shown = ", ".join(items.X.columns[:12])
+        others = " and others" if len(items.X.columns) > 12 else ""
+        columns = f"; the columns are {shown}{others}"
     if text is not None:
         raise ValueError(f"--{what} {text}: {text!r} is neither a file nor a column{columns}.")
     raise ValueError(
@@ -67,12 +73,14 @@ def take_names(
 ) -> tuple[pd.DataFrame, list[str] | None]:
     """The names of the items: the given column, the index, or a first column that is named like one."""
     first, index = frame.columns[0], options.index
+    without_index = frame.reset_index(drop=True)
     if index is None and not isinstance(frame.index, pd.RangeIndex):
-        return frame.reset_index(drop=True), list(map(str, frame.index))
+        return without_index, list(map(str, frame.index))
     if index is not None and index.lower() == "none":
-        return frame.reset_index(drop=True), None
+        return without_index, None
     if index is None:
-        is_corner = list(frame.columns[1 : len(frame) + 1]) == list(map(str, frame[first]))
+        other_columns = list(frame.columns[1 : len(frame) + 1])
+        is_corner = other_columns == list(map(str, frame[first]))
         is_named = first.strip().lower() in ID_NAMES and frame[first].is_unique
         is_taken = first in (options.labels, options.groups) or frame.shape[1] < 2
         if is_taken or not (is_corner or is_named):

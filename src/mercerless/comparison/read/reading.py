@@ -101,11 +101,16 @@ def frame_items(
         decisions["labels"] = options.labels
     elif "labels" in decisions:
         notes.append(Note(f"the labels are the column {decisions['labels']!r}", "labels"))
-    labels, groups = (
-        Column(frame.pop(name).to_numpy(), None, f"the column {name!r}") if name in frame else None
-        for name in (decisions.get("labels"), options.groups)
-    )
+    labels = pop_column(frame, decisions.get("labels"))
+    groups = pop_column(frame, options.groups)
     return Items(frame, names, labels, groups, decisions)
+
+
+def pop_column(frame: pd.DataFrame, name: str | None) -> Column | None:
+    """Take a column out of the data; None if there is none of this name."""
+    if name not in frame:
+        return None
+    return Column(frame.pop(name).to_numpy(), None, f"the column {name!r}")
 
 
 def without_missing(frame: pd.DataFrame, words: Sequence[str]) -> pd.DataFrame:
@@ -183,11 +188,13 @@ def is_matrix(frame: pd.DataFrame, names: Sequence[str] | None, kind: str | None
 
 def mirrored(frame: pd.DataFrame) -> pd.DataFrame:
     """A square of which one triangle is empty, completed by the other; any other frame as it is."""
+    n_rows, n_columns = frame.shape
+    if n_rows != n_columns:
+        return frame
     gaps = frame.isna().to_numpy()
-    below = np.tri(len(gaps), frame.shape[1], -1, dtype=bool)
-    if len(frame) == frame.shape[1] and (gaps[below].all() or gaps[below.T].all()):
-        return frame.where(~gaps, frame.to_numpy().T)
-    return frame
+    below = np.tri(n_rows, k=-1, dtype=bool)
+    is_triangle = gaps[below].all() or gaps[below.T].all()
+    return frame.where(~gaps, frame.to_numpy().T) if is_triangle else frame
 
 
 def square(
@@ -251,11 +258,11 @@ def pair_matrix(
         raise ValueError(
             f"The pair {', '.join(twice[0])} is listed twice with different numbers; keep one."
         )
-    square = table["min"].unstack().reindex(index=names, columns=names)
-    K = square.fillna(square.T).to_numpy(copy=True)
-    own = np.nanmax(K) if kind == "similarity" else 0.0
+    listed = table["min"].unstack().reindex(index=names, columns=names)
+    K = listed.fillna(listed.T).to_numpy(copy=True)
+    of_oneself = np.nanmax(K) if kind == "similarity" else 0.0
     diagonal = np.diagonal(K)
-    np.fill_diagonal(K, np.where(np.isnan(diagonal), own, diagonal))
+    np.fill_diagonal(K, np.where(np.isnan(diagonal), of_oneself, diagonal))
     if np.isnan(K).any():
         i, j = np.argwhere(np.isnan(K))[0]
         raise ValueError(
