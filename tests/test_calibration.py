@@ -1,6 +1,7 @@
 """Calibration of scores: its objective, Platt's method, and scores that say nothing."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import softmax
@@ -9,10 +10,11 @@ from sklearn.linear_model import LogisticRegression
 from mercerless.core.calibration import calibrate_scores
 
 
-def test_calibration_minimizes_its_objective():
+@pytest.mark.parametrize("strength", [1.0, 8.0, -8.0])  # the prior bounds separable scores
+def test_calibration_minimizes_its_objective(strength):
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 200)
-    scores = rng.standard_normal((200, 3)) + np.eye(3)[labels]
+    scores = rng.standard_normal((200, 3)) + strength * np.eye(3)[labels]
     weight = rng.uniform(0.5, 2, 200)
     result = calibrate_scores(scores, labels, weight)
     w = weight / weight.mean()
@@ -29,7 +31,8 @@ def test_calibration_minimizes_its_objective():
             + 0.25 * np.sum(x[1:] ** 2)
         )
 
-    best = minimize(objective, np.r_[1.0, np.zeros(3)], tol=1e-12)
+    bounds = [(0.01, None), *[(None, None)] * 3]
+    best = minimize(objective, np.r_[1.0, np.zeros(3)], bounds=bounds, tol=1e-12)
     assert_allclose(result.slope, best.x[0] / std, rtol=1e-4)
     assert_allclose(result.bias + result.slope * mean, best.x[1:], atol=1e-4)
 
