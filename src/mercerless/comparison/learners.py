@@ -300,9 +300,12 @@ LEARNERS: tuple[Learner, ...] = (
     Learner("similarity", "Similarity learner", similarity, "matrix", is_automatic=True),
     Learner("neighbors", "Nearest neighbors", matrix_neighbors, "matrix"),
     Learner("features", "Linear on similarities", features, "matrix"),
-    Learner("svm-clip", "SVM on the clipped spectrum", partial(repaired, mode="clip"), "matrix"),
-    Learner("svm-flip", "SVM on the flipped spectrum", partial(repaired, mode="flip"), "matrix"),
-    Learner("svm-shift", "SVM on the shifted spectrum", partial(repaired, mode="shift"), "matrix"),
+    *(
+        Learner(
+            f"svm-{mode}", f"SVM on the {past} spectrum", partial(repaired, mode=mode), "matrix"
+        )
+        for mode, past in {"clip": "clipped", "flip": "flipped", "shift": "shifted"}.items()
+    ),
     Learner("krein-ridge", "Krein ridge", krein_ridge, "matrix"),
     Learner("krein-svm", "Krein SVM", krein_machine, "matrix"),
 )

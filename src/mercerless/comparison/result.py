@@ -299,8 +299,8 @@ class Comparison:
     @property
     def command_to_continue(self) -> str:
         """What goes on with the comparison with more time."""
-        minutes = (self.race.options.seconds or 60.0) / 60.0
-        return self.to_continue.format(budget=f"{ceil(2 * minutes)}m")
+        double_minutes = ceil((self.race.options.seconds or 60.0) / 30.0)
+        return self.to_continue.format(budget=f"{double_minutes}m")
 
     def learner(self, name: str | None = None) -> Learner:
         """A learner by its name, or the recommended one."""

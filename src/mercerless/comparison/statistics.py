@@ -134,8 +134,7 @@ def sum_units(losses: NDArray, units: NDArray | None) -> NDArray:
     _, unit_of = np.unique(units, return_inverse=True)
     membership = np.eye(unit_of.max() + 1)[unit_of]
     n_items, n_units = membership.shape
-    sums = losses @ membership
-    return sums * (n_units / n_items)
+    return losses @ membership * (n_units / n_items)
 
 
 def covariance_of(values: NDArray) -> NDArray:

@@ -44,9 +44,7 @@ class Store:
         if self.folder is None or result.predictions is None:
             return
         task = result.task
-        name = (
-            f"{n_items} {task.learner.replace('/', '_')} {task.repeat} {task.fold} {task.share}.npz"
-        )
+        name = f"{n_items} {joblib.hash(task)}.npz"
         with (
             suppress(OSError),
             replacing(self.folder / name) as partial,

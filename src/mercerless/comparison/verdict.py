@@ -115,8 +115,10 @@ def warning(comparison: "Comparison", name: str) -> str:
         return f"The {loss} of a constant guess is not worse: do not rely on these predictions."
     first = comparison.race.learners[0]
     if first.is_automatic and first.name not in comparison.ranked:
-        again = comparison.command_to_continue
-        return f"The {lower(first.title)} did not finish; to include it, continue with: {again}"
+        return (
+            f"The {lower(first.title)} did not finish; to include it, continue with: "
+            f"{comparison.command_to_continue}"
+        )
     return ""
 
 

@@ -117,7 +117,7 @@ def run_task(
 
 def start_uninterrupted(pool: ProcessPoolExecutor) -> Future:
     """Start the process of a pool so that Ctrl-C goes to the main process only, also during imports."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
+    if os.name == "nt":  # has no masks
         return pool.submit(os.getpid)
     for tracker in (resource_tracker, loky_tracker):
         tracker.ensure_running()  # its start would allow interrupts again
