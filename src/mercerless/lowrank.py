@@ -473,7 +473,7 @@ def nystroem(
     others = np.flatnonzero(free)
     random.shuffle(others)  # in place: data may have a billion rows
     sample = np.concatenate([landmarks, others[: size - m]])
-    spare = others[size - m : size - m + min(max(m, 200), 500)]
+    spare = others[size - m :][: min(max(m, 200), 500)]
     spare = spare if len(spare) > 1 else sample
     square = _entries(kernel, X, sample, sample)
     Q, R, order = qr(square[:, :m], mode="economic", pivoting=True, check_finite=False)

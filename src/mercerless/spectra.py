@@ -182,8 +182,8 @@ def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefi
         rounding = _rounding_noise(K)
         epsilon = np.finfo(K.dtype).eps
     n = len(values)
-    scale = float(np.abs(values).max())
-    noise = max(n * float(epsilon) * scale, float(rounding))
+    scale = np.abs(values).max()
+    noise = float(max(n * epsilon * scale, rounding))
     mass = np.abs(values).sum()
     negative = float(np.abs(values[values < -noise]).sum() / mass) if mass > 0 else 0.0
     return Indefiniteness(
@@ -194,7 +194,7 @@ def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefi
         n_zero=int((np.abs(values) <= noise).sum()),
         smallest=float(values.min()),
         largest=float(values.max()),
-        noise=float(noise),
+        noise=noise,
         is_psd=bool(values.min() >= -noise),
     )
 

@@ -45,14 +45,13 @@ def one_blas_thread(*, alone: bool = False) -> Iterator[None]:
             yield
             return
         # by hand, because threadpoolctl's limit takes longer than a small matrix
-        limited = [library for library in _blas() if library.num_threads > 1]
-        counts = [library.num_threads for library in limited]
+        counts = {library: library.num_threads for library in _blas() if library.num_threads > 1}
         try:
-            for library in limited:
+            for library in counts:
                 library.set_num_threads(1)
             yield
         finally:
-            for library, count in zip(limited, counts):
+            for library, count in counts.items():
                 library.set_num_threads(count)
             _HELD.release()
     finally:
