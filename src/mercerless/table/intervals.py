@@ -72,11 +72,11 @@ class Periods(NamedTuple):
 
     def radius(self, Z: NDArray, predictions: NDArray, coverage: float) -> NDArray:
         """Half widths of intervals for new rows."""
-        quantile = conformal_quantile(self.errors, coverage, self.groups)
+        widths = [conformal_quantile(self.errors, coverage, self.groups)]
         for k in np.unique(self.period):
             errors = self.errors[self.period == k]
-            quantile = max(quantile, np.quantile(errors, coverage, method="higher"))
-        return np.full(len(Z), quantile)
+            widths.append(np.quantile(errors, coverage, method="higher"))
+        return np.full(len(Z), max(widths))
 
 
 def _features(Z: NDArray, predictions: NDArray) -> NDArray:

@@ -245,9 +245,8 @@ class Kernel(Member):
         X = self._look(rows.Z)
         K = self.used.compare(X, X)
         K[np.diag_indices_from(K)] += self.used.noise / rows.weight
-        factor = cho_factor(K, lower=True, overwrite_a=True)
         self.centers = X
-        self.coef = cho_solve(factor, rows.Y)
+        self.coef = cho_solve(cho_factor(K, lower=True, overwrite_a=True), rows.Y)
 
     def _sums_of(self, rows: Rows) -> Sums:
         """Normal equations of some centers over at most `MOST_ROWS` rows."""
@@ -256,8 +255,8 @@ class Kernel(Member):
         X = self._look(some.Z)
         centers = X[:CENTERS]
         C = self.used.compare(centers, centers)
-        nothing = np.zeros((len(C), rows.Y.shape[1]))
-        return Sums(centers, C, 0.0 * C, nothing).add(self.used, X, some)
+        nothing = Sums(centers, C, np.zeros_like(C), np.zeros_like(some.Y[:CENTERS]))
+        return nothing.add(self.used, X, some)
 
     def predict(self, Z: NDArray) -> NDArray:
         X = self._look(Z)
