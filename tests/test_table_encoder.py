@@ -173,6 +173,16 @@ def test_classes_have_a_mean_each_and_need_no_numbers():
     assert sum("mean target" in name for name in binary) == 1
 
 
+@pytest.mark.parametrize("n_values, n_means", [(2, 1), (3, 3), (20, 20), (21, 1)])
+def test_whole_numbers_of_more_than_twenty_values_are_a_target_of_numbers(n_values, n_means):
+    X, _ = mixed_table()
+    y = np.arange(N) % n_values
+    names = TableEncoder().fit(X[["job"]], y).get_feature_names_out()
+    assert sum("mean target" in name for name in names) == n_means
+    names = TableEncoder().fit(X[["job"]], y.astype(str)).get_feature_names_out()
+    assert sum("mean target" in name for name in names) == (n_values if n_values > 2 else 1)
+
+
 def test_works_without_targets():
     X, _ = mixed_table()
     encoder = TableEncoder().fit(X)
