@@ -108,7 +108,7 @@ def test_the_memory_that_is_asked_for_is_that_of_the_peak(name):
 
 def test_a_search_that_does_not_fit_raises_before_any_work():
     with config_context(memory_limit=8 * 7.9 * 200**2):  # of eight matrices
-        with pytest.raises(MemoryError, match="GradientSearch on 200 rows needs 2.56 MB"):
+        with pytest.raises(MemoryError, match=r"GradientSearch on 200 rows needs 2\.56 MB"):
             DANKClassifier(Gaussian(2.0), search=SEARCH).fit(X[:200], Y[:200])
 
 
