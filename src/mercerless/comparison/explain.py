@@ -51,8 +51,9 @@ def permutation_importance(
             break
         shuffled = X[name].iloc[order].set_axis(X.index)
         rises.setdefault(name, []).append(loss(X.assign(**{name: shuffled})) - unchanged)
-    table = pd.DataFrame.from_dict(rises, orient="index")
-    mean, spread = table.mean(axis=1).to_numpy(), table.std(axis=1, ddof=0).to_numpy()
+    # the last round may have ended early
+    table = pd.DataFrame({name: pd.Series(values) for name, values in rises.items()})
+    mean, spread = table.mean().to_numpy(), table.std(ddof=0).to_numpy()
     return Importance(learner.title, list(rises), mean, spread, len(rows))
 
 
