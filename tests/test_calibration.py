@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from mercerless.core.calibration import calibrate_scores
+from mercerless.core.calibration import calibrate_scores, cross_calibrate
 
 
 @pytest.mark.parametrize("strength", [1.0, 8.0, -8.0])  # the prior bounds separable scores
@@ -75,3 +75,17 @@ def test_constant_scores_give_the_shares_of_the_classes_whatever_a_row_without_w
     assert_allclose(
         other.logits(scores[5:]).sum(axis=1), constant.logits(scores[5:]).sum(axis=1), atol=1e-8
     )
+
+
+def test_cross_calibration_never_sees_its_own_label():
+    rng = np.random.RandomState(0)
+    scores, labels, fold_of = rng.normal(size=(30, 3)), rng.randint(3, size=30), np.arange(30) % 3
+    weight = rng.uniform(0.1, 5.0, 30)
+    for given in (np.ones(30), weight):
+        before = cross_calibrate(scores, labels, given, fold_of)
+        changed = np.where(fold_of == 1, 0, labels)
+        after = cross_calibrate(scores, changed, given, fold_of)
+        assert_array_equal(before[fold_of == 1], after[fold_of == 1])
+        others = fold_of != 0
+        calibration = calibrate_scores(scores[others], labels[others], given[others])
+        assert_allclose(before[~others], calibration(scores[~others]))

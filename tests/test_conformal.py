@@ -13,7 +13,6 @@ from mercerless import (
     KreinRidgeClassifier,
     LABRegressor,
 )
-from mercerless.core.calibration import calibrate_scores, cross_calibrate
 from mercerless.core.conformal import conformal_quantile, set_thresholds
 from mercerless.kernels import Gaussian
 
@@ -75,20 +74,6 @@ def test_thresholds_by_hand():
     assert_array_equal(model.predict_set(X, 0.9, by_class=True, allow_empty=True), new >= each)
     with pytest.raises(ValueError, match="needs at least 99 items of class 0, but there are 20"):
         model.predict_set(X, 0.99, by_class=True)
-
-
-def test_cross_calibration_never_sees_its_own_label():
-    rng = np.random.RandomState(0)
-    scores, labels, fold_of = rng.normal(size=(30, 3)), rng.randint(3, size=30), np.arange(30) % 3
-    weight = rng.uniform(0.1, 5.0, 30)
-    for given in (np.ones(30), weight):
-        before = cross_calibrate(scores, labels, given, fold_of)
-        changed = np.where(fold_of == 1, 0, labels)
-        after = cross_calibrate(scores, changed, given, fold_of)
-        assert_array_equal(before[fold_of == 1], after[fold_of == 1])
-        others = fold_of != 0
-        calibration = calibrate_scores(scores[others], labels[others], given[others])
-        assert_allclose(before[~others], calibration(scores[~others]))
 
 
 @pytest.mark.parametrize("cls", [KreinRidge, AsymmetricRidge])
