@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from mercerless.core.calibration import calibrate_scores, cross_calibrate
+from mercerless.core.calibration import calibrate_scores, cross_calibrate, fit_temperature
 
 
 @pytest.mark.parametrize("strength", [1.0, 8.0, -8.0])  # the prior bounds separable scores
@@ -89,3 +89,18 @@ def test_cross_calibration_never_sees_its_own_label():
         others = fold_of != 0
         calibration = calibrate_scores(scores[others], labels[others], given[others])
         assert_allclose(before[~others], calibration(scores[~others]))
+
+
+@pytest.mark.parametrize("n", [1, 4, 1000])  # rows that are certain of the wrong class
+def test_the_temperature_minimizes_its_objective_above_its_bound(n):
+    proba = np.tile([0.9, 0.1], (200 + n, 1))
+    onehot = np.eye(2)[np.repeat([0, 1], [200, n])]
+    weight = np.linspace(0.5, 1.5, 200 + n)
+    found = fit_temperature(proba, onehot, weight)
+
+    def objective(b):
+        return weight @ -np.log(softmax(b * np.log(proba), axis=1)[onehot > 0]) + 1.5 * (b - 1) ** 2
+
+    steps = np.arange(0.05, 3.0, 0.001)
+    assert abs(found - steps[np.argmin([objective(b) for b in steps])]) <= 0.001
+    assert (found == 0.05) == (n == 1000)

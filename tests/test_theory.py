@@ -73,6 +73,7 @@ def test_lab_exponent_is_that_of_the_proof(beta, share):
         (lambda: krein_exponent(1.0, 3.0, 1.0), "epsilon <"),
         (lambda: hyper_ridge_exponent(1.0, 5.0, 0.9), "decay <"),
         (lambda: hyper_svr_exponent(1.0, 0.1, 0.9, q=1.0), "q > 1"),
+        (lambda: hyper_svr_exponent(1.0, 0.1, 0.9, p=0.0), "p > 0"),
         (lambda: lab_exponent(0.4, 0.1), "xi in"),
         (lambda: krein_sample_size(np.eye(3), 0.1, 1.0), "delta must be"),
         (lambda: eigenvalue_growth(np.ones((64, 64)), [40, 65]), "at least two"),
