@@ -548,6 +548,13 @@ def test_landmark_basis_equals_the_full_form_of_the_same_kernel(trend):
         np.testing.assert_allclose(a.item_values, b.item_values, atol=1e-9)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_the_certificate_has_no_unit(unit):
+    X = items(30)
+    model = HyperRidge(TensorHyper(1.5, 0.1, "distance")).fit(X, unit * similarity(X, noise=0.1))
+    assert model.certificate_ < 1e-10
+
+
 def test_missing_entries_reduce_to_the_closed_form_and_to_least_squares():
     X = items(15)
     S = similarity(X, noise=0.1)

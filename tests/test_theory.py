@@ -71,6 +71,7 @@ def test_lab_exponent_is_that_of_the_proof(beta, share):
         (lambda: krein_exponent(1.0, 0.0, 0.5), "capacity must be positive"),
         (lambda: krein_exponent(1.0, 0.1, 0.5, 0.3), r"decay \+ growth > 1"),
         (lambda: krein_exponent(1.0, 3.0, 1.0), "epsilon <"),
+        (lambda: krein_exponent(1.0, 4.0, 0.15, growth=0.5), "growth >"),
         (lambda: hyper_ridge_exponent(1.0, 5.0, 0.9), "decay <"),
         (lambda: hyper_svr_exponent(1.0, 0.1, 0.9, q=1.0), "q > 1"),
         (lambda: hyper_svr_exponent(1.0, 0.1, 0.9, p=0.0), "p > 0"),
@@ -82,6 +83,10 @@ def test_lab_exponent_is_that_of_the_proof(beta, share):
 def test_conditions_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_growth_has_to_exceed_a_bound_by_the_capacity():
+    assert 0.0 < krein_exponent(1.0, 4.0, 0.15, growth=0.9) < 0.2  # above 1 - 2/s = 0.5
 
 
 def test_eigenvalue_growth_of_known_kernels():
