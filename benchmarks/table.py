@@ -1,6 +1,6 @@
 """The table learner beside boosted trees, on tables of Python packages and of the papers' data sets.
 
-    python -m benchmarks.table unseen packages papers ablation intervals text ordered useless large
+    python -m benchmarks.table unseen middle packages papers ablation intervals text ordered useless large
 
 `unseen` are tables on which nothing of the learner was chosen. A race that was stopped goes on where it was.
 
@@ -11,7 +11,7 @@ tune them: LightGBM by a random search of 30 settings, CatBoost by five depths a
 import os
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -333,7 +333,13 @@ def mean_ranks(rows: list[dict]) -> list[dict]:
     return table.rename_axis("learner").reset_index().to_dict("records")
 
 
-def race(name: str, tables: Iterator[Table]) -> None:
+def middle_tables() -> list[Table]:
+    """Tables of 2,000 to 20,000 training rows, the smallest first."""
+    tables = [*package_tables(20_000, names=LARGE), *paper_tables(20_000)]
+    return sorted((one for one in tables if len(one.train) > 2000), key=lambda one: len(one.train))
+
+
+def race(name: str, tables: Iterable[Table]) -> None:
     """All learners on all tables: one row each, and the mean ranks.
 
     Rivals depend on the source by the encoder only: rows of an earlier run are kept. The library's learner, and
@@ -539,6 +545,7 @@ if __name__ == "__main__":
     main(
         {
             "unseen": lambda: race("unseen", package_tables(names=UNSEEN)),
+            "middle": lambda: race("middle", middle_tables()),
             "packages": lambda: race("packages", package_tables()),
             "papers": lambda: race("papers", paper_tables()),
             "ablation": ablation,
